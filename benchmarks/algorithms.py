@@ -77,8 +77,8 @@ def _by_sklearn(points: HostArray, first: HostArray, _: HostArray) -> HostArray:
     from sklearn.cluster import KMeans  # not at import: it takes a second
 
     model = KMeans(first.shape[1], init=first.T, n_init=1, max_iter=_ITERATIONS, tol=0, algorithm="lloyd")
-    found: HostArray = model.fit(points.T).cluster_centers_.T
-    return found
+    fitted: HostArray = model.fit(points.T).cluster_centers_.T
+    return fitted
 
 
 def _expression(x: Any, y: Any) -> Any:
@@ -87,7 +87,7 @@ def _expression(x: Any, y: Any) -> Any:
 
 
 def _wider(function: Callable[..., HostArray], *given: HostArray) -> HostArray:
-    return function(*[each.astype(np.float64) for each in given]).astype(np.float32)
+    return function(*[arg.astype(np.float64) for arg in given]).astype(np.float32)
 
 
 def _summed(x: Any) -> Any:
@@ -150,7 +150,7 @@ class OnDevice:
 
     def __init__(self, runtime: vc.Runtime, function: Callable[..., Any], given: Any) -> None:
         self._runtime, self._function = runtime, function
-        self._given = [runtime.array(each) for each in given]
+        self._given = [runtime.array(arg) for arg in given]
 
     def enqueue(self) -> None:
         self._out = self._function(*self._given)
@@ -159,5 +159,5 @@ class OnDevice:
         self._runtime.wait()
 
     def result(self) -> HostArray:
-        found: HostArray = self._out.numpy()
-        return found
+        computed: HostArray = self._out.numpy()
+        return computed

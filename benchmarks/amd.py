@@ -42,7 +42,8 @@ from vkcompute.compiled.specialization import CompileOptions  # noqa: E402
 from vkcompute.frontend.source import definition_of  # noqa: E402
 from vkcompute.ir import FLOAT32, FLOAT64, Target  # noqa: E402
 from vkcompute.jit.compilation.build import specialize as specialize_kernel  # noqa: E402
-from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
+from vkcompute.jit.elementwise.reduction_methods import BLOCKS  # noqa: E402
+from vkcompute.jit.elementwise.stages import StagePattern  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
 from vkcompute.nn.programs import lines  # noqa: E402
 from vkcompute.nn.programs.products import convolution, linear  # noqa: E402
@@ -222,7 +223,7 @@ def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bo
 def _reduction(expression: str, dtype: str) -> Shader:
     """Returns the last stage of a reduction of a row, by workgroups."""
     key = FLOAT64 if dtype == "float64" else FLOAT32, None, ((np.dtype(dtype).char, 1),), ((True,),)
-    form = Form("cooperative", BLOCKS, True, wide([np.dtype(dtype).itemsize]))
+    form = StagePattern("cooperative", BLOCKS, True, wide([np.dtype(dtype).itemsize]))
     spirv = vc.reduce(expression, 0)._launch._first.specialized(*key, form, None, _OPTIONS).spirv
     return Shader(f"reduce: {expression}, {dtype}", spirv)
 
@@ -259,7 +260,7 @@ def _library(vendor: Vendor, name: str, program: JITFunction, constants: Mapping
     """Returns a program of the library, with arrays of float32 that wide accesses fit."""
     values = {at: constants[each] for at, each in enumerate(program.arg_names) if each in constants}
     others = [(at, each) for at, each in enumerate(program.arg_names) if at not in values]
-    signature = {at: _floats(1)[0] if each.endswith("_ptr") else _ODD for at, each in others}
+    signature = {at: _floats(1)[0] if item.endswith("_ptr") else _ODD for at, item in others}
     compiled = specialize_block(program.definition, values, signature, BlockOptions(4, vendor.target, _OPTIONS))
     return Shader(name, compiled.spirv, subgroup_size=compiled.subgroup_size)
 
@@ -269,31 +270,31 @@ def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:
     given = list(shaders())
     with ThreadPoolExecutor() as pool:
         rows = dict(zip(FAMILIES, pool.map(lambda family: compile_for(family, given), FAMILIES), strict=True))
-    found = {
-        family: {shader.name: each for shader, each in zip(given, row, strict=True)} for family, row in rows.items()
+    results = {
+        family: {shader.name: item for shader, item in zip(given, row, strict=True)} for family, row in rows.items()
     }
     figures = {
-        family: {name: {figure: getattr(each.statistics, figure) for figure in FIGURES} for name, each in row.items()}
-        for family, row in found.items()
+        family: {name: {figure: getattr(item.statistics, figure) for figure in FIGURES} for name, item in row.items()}
+        for family, row in results.items()
     }
-    return rows[FAMILIES[0]][0].statistics.driver, figures, found
+    return rows[FAMILIES[0]][0].statistics.driver, figures, results
 
 
 def changes(before: Table, after: Table) -> list[str]:
     """Returns a line per figure that differs, per kernel that is new, and per kernel that is gone."""
-    found = []
+    results = []
     for family, rows in after.items():
         recorded = before.get(family, {})
-        found += [f"{family}: {name}: gone" for name in recorded if name not in rows]
+        results += [f"{family}: {name}: gone" for name in recorded if name not in rows]
         for name, figures in rows.items():
             if name not in recorded:
-                found.append(f"{family}: {name}: new")
-            found += [
+                results.append(f"{family}: {name}: new")
+            results += [
                 f"{family}: {name}: {figure} {recorded[name].get(figure)} -> {value}"
                 for figure, value in figures.items()
                 if name in recorded and recorded[name].get(figure) != value
             ]
-    return found
+    return results
 
 
 def text(driver: str, figures: Table) -> str:
@@ -315,8 +316,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.assembly:
         wanted = [shader for shader in shaders() if arguments.assembly in shader.name]
-        for shader, found in zip(wanted, compile_for(FAMILIES[-1], wanted), strict=True):
-            print(f"{shader.name} on {found.statistics}\n{found.assembly}")
+        for shader, result in zip(wanted, compile_for(FAMILIES[-1], wanted), strict=True):
+            print(f"{shader.name} on {result.statistics}\n{result.assembly}")
         return 0
     driver, figures, _ = table()
     if arguments.write:
@@ -327,9 +328,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if recorded["driver"] != driver:
         print(f"the record is of {recorded['driver']}, the compiler {driver}: figures are not compared")
         return 0
-    found = changes(recorded["figures"], figures)
-    print("\n".join(found) or f"all figures of {driver} are as recorded")
-    return 1 if found else 0
+    result = changes(recorded["figures"], figures)
+    print("\n".join(result) or f"all figures of {driver} are as recorded")
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

@@ -130,15 +130,15 @@ def copies(client: Any, nbytes: int = _CHUNK * 4) -> tuple[float, float]:
 
     def stop(dask_worker: Any) -> dict[str, int]:
         dask_worker.copies.__exit__(None, None, None)
-        found = dask_worker.copies.host
-        return {kind: sum(each.nbytes for each in found if each.name == kind) for kind in ("download", "upload")}
+        computed = dask_worker.copies.host
+        return {kind: sum(item.nbytes for item in computed if item.name == kind) for kind in ("download", "upload")}
 
     first, second = list(client.scheduler_info()["workers"])[:2]
     client.run(start)
     x = client.submit(vnp.full, nbytes // 4, 3.0, workers=first, pure=False)
     assert client.submit(lambda x: x[-1].item(), x, workers=second).result() == 3
-    found = client.run(stop)
-    return found[first]["download"] / nbytes, found[second]["upload"] / nbytes
+    computed = client.run(stop)
+    return computed[first]["download"] / nbytes, computed[second]["upload"] / nbytes
 
 
 def figures(client: Any, numpy_client: Any, gigabytes: float) -> Any:
@@ -151,9 +151,9 @@ def figures(client: Any, numpy_client: Any, gigabytes: float) -> Any:
     yield Figure(f"sum of {gigabytes:g} GB in {took:.0f} s: MiB per worker", peak, 600)
     ratio = overhead(client, numpy_client)
     yield Figure("time of tasks on device chunks against NumPy chunks of Dask's own workers", ratio, 1.3)
-    found = costs(client)
-    text = ", ".join(f"{each:.2f} of {n:,}" for n, each in found.items())
-    yield Figure(f"ms per chunk: {text}; last by first", found[10_000] / found[100], 1.3)
+    result = costs(client)
+    text = ", ".join(f"{each:.2f} of {n:,}" for n, each in result.items())
+    yield Figure(f"ms per chunk: {text}; last by first", result[10_000] / result[100], 1.3)
 
 
 def main() -> int:
@@ -163,7 +163,7 @@ def main() -> int:
     parser.add_argument("--save", action="store_true", help="write the results to benchmarks/results/dask-DATE.json")
     options = parser.parse_args()
     quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.ERROR}
-    devices = [each.index for each in chosen(None)]
+    devices = [item.index for item in chosen(None)]
     per_device = 1 if len(devices) > 1 else 2
     with contextlib.ExitStack() as stack:
         numpy_cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, **quiet)
@@ -175,16 +175,16 @@ def main() -> int:
         numpy_client.wait_for_workers(2, timeout=120)
         names = list(client.run(lambda: vc.default_runtime().device.name).values())
         print("workers on " + " and ".join(names))
-        found = []
-        for each in figures(client, numpy_client, options.gigabytes):
-            print(each, flush=True)
-            found.append(each)
+        results = []
+        for figure in figures(client, numpy_client, options.gigabytes):
+            print(figure, flush=True)
+            results.append(figure)
     if options.save:
-        _save(found, names)
-    return 0 if all(each.reached for each in found) else 1
+        _save(results, names)
+    return 0 if all(result.reached for result in results) else 1
 
 
-def _save(found: list[Figure], names: list[str]) -> None:
+def _save(result: list[Figure], names: list[str]) -> None:
     date = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     about = {
         "date": date,
@@ -192,7 +192,7 @@ def _save(found: list[Figure], names: list[str]) -> None:
         "machine": describe(vc.default_runtime())["machine"],
         "workers": names,
         "versions": versions([]) | {"dask": dask.__version__, "distributed": distributed.__version__},
-        "figures": [asdict(each) | {"reached": each.reached} for each in found],
+        "figures": [asdict(item) | {"reached": item.reached} for item in result],
     }
     path = RESULTS / f"dask-{date[:10]}.json"
     path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

@@ -70,8 +70,8 @@ def _local(name: str, work: _Work, weights: tuple[float, float]) -> Local:
 def _two_devices(first: int) -> Iterator[vc.DeviceGroup]:
     with ExitStack() as owned:
         with vc.DeviceGroup() as everything:
-            found = [runtime.device.physical.index for runtime in everything.runtimes]
-        others = [index for index in found if index != first]
+            indices = [runtime.device.physical.index for runtime in everything.runtimes]
+        others = [index for index in indices if index != first]
         if not others:
             raise vc.NoDevice("the benchmark needs two devices; name both drivers in VK_DRIVER_FILES")
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -153,5 +153,5 @@ class OnDevices:
 
     def result(self) -> Floats:
         """Returns a copy of the result."""
-        found: Floats = self._y.numpy()
-        return found
+        computed: Floats = self._y.numpy()
+        return computed

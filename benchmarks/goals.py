@@ -44,8 +44,8 @@ class Goal:
 
 def goals(rows: Iterable[Row]) -> list[Goal]:
     """The goals that have been measured."""
-    found = {(row.case, row.program): row for row in rows if row.verified}
-    return [goal for rule in _RULES if (goal := rule(found)) is not None]
+    by_case = {(row.case, row.program): row for row in rows if row.verified}
+    return [goal for rule in _RULES if (goal := rule(by_case)) is not None]
 
 
 Rule = Callable[[Rows], Goal | None]
@@ -111,10 +111,10 @@ def _overlap(text: str, case: str, limit: float) -> Rule:
 
     def rule(rows: Rows) -> Goal | None:
         names = "plain loop", "stream", "copies alone", "kernels alone"
-        found = [rows[case, name].samples for name in names if (case, name) in rows]
-        if len(found) < len(names):
+        samples = [rows[case, name].samples for name in names if (case, name) in rows]
+        if len(samples) < len(names):
             return None
-        turns = zip(*found, strict=True)
+        turns = zip(*samples, strict=True)
         fractions = [loop / stream * max(copy, work) / (copy + work) for loop, stream, copy, work in turns]
         return Goal(text, statistics.median(fractions), limit, "x", at_slowest=False)
 

@@ -111,9 +111,9 @@ class Program:
         """Random data of random length."""
         return self._random.integers(-999, 999, int(self._random.integers(1, LENGTH)), np.int32)
 
-    def equal(self, found: Any, expected: Any) -> None:
+    def equal(self, computed: Any, expected: Any) -> None:
         """Raises WrongResult if the device's result is another one than numpy's."""
-        if not np.array_equal(found, expected):
+        if not np.array_equal(computed, expected):
             raise WrongResult(f"{sys._getframe(1).f_code.co_name}: the result differs from numpy's")
 
     def multiply(self) -> None:

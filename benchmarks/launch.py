@@ -60,8 +60,8 @@ def _raw(runtime: vc.Runtime) -> Raw:
 
 
 def _expected() -> Floats:
-    found: Floats = product(N) * np.float32(SCALE)
-    return found
+    result: Floats = product(N) * np.float32(SCALE)
+    return result
 
 
 class Launch:
@@ -74,8 +74,8 @@ class Launch:
 
     def result(self) -> Floats:
         """Returns a copy of the output."""
-        found: Floats = self._arrays[2].numpy()
-        return found
+        computed: Floats = self._arrays[2].numpy()
+        return computed
 
 
 class _Eager(Launch):

@@ -40,8 +40,8 @@ def describe(runtime: vc.Runtime) -> dict[str, Any]:
 def versions(peers: Iterable[str]) -> dict[str, str]:
     """Versions of Python and of all packages that are measured."""
     names = [*_OURS, *(name for peer in peers for name in load(peer).DISTRIBUTIONS)]
-    found = {"python": platform.python_version()} | {name: _version(name) for name in names}
-    return {name: version for name, version in found.items() if version} | {"vkcompute": vc.__version__}
+    versions = {"python": platform.python_version()} | {name: _version(name) for name in names}
+    return {name: version for name, version in versions.items() if version} | {"vkcompute": vc.__version__}
 
 
 def _version(distribution: str) -> str:

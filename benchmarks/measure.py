@@ -146,20 +146,20 @@ def timed(program: Program, loops: int, burst: int | None = None, clock: Clock =
     return seconds
 
 
-def compare(found: HostArray, expected: HostArray, tolerance: float = 0.0) -> None:
+def compare(computed: HostArray, expected: HostArray, tolerance: float = 0.0) -> None:
     """Raises WrongResult with the first element that differs by more than `tolerance`, relative to the largest.
 
     NaN differs from everything.
     """
-    if found.shape != expected.shape or found.dtype != expected.dtype:
-        raise WrongResult(f"a result {found.shape} of {found.dtype}, not {expected.shape} of {expected.dtype}")
+    if computed.shape != expected.shape or computed.dtype != expected.dtype:
+        raise WrongResult(f"a result {computed.shape} of {computed.dtype}, not {expected.shape} of {expected.dtype}")
     if tolerance:
-        wrong = ~(np.abs(found - expected) <= tolerance * np.abs(expected).max(initial=0))
+        wrong = ~(np.abs(computed - expected) <= tolerance * np.abs(expected).max(initial=0))
     else:
-        wrong = found != expected
+        wrong = computed != expected
     if wrong.any():
         index = int(np.argmax(wrong))
-        raise WrongResult(f"element {index} is {found.flat[index]!r}, numpy has {expected.flat[index]!r}")
+        raise WrongResult(f"element {index} is {computed.flat[index]!r}, numpy has {expected.flat[index]!r}")
 
 
 @dataclass

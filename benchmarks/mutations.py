@@ -56,15 +56,15 @@ def corpus() -> list[list[int]]:
     texts = [*SOURCES.values(), *(path.read_text() for path in sorted((HERE / "shaders").glob("*.comp")))]
     modules = [vc.glsl(text, target="vulkan1.1", optimize=optimize) for text in texts for optimize in (False, True)]
     modules += _loaded_by_examples()
-    return [np.frombuffer(each, np.uint32).tolist() for each in dict.fromkeys(modules)]
+    return [np.frombuffer(item, np.uint32).tolist() for item in dict.fromkeys(modules)]
 
 
 def _loaded_by_examples() -> list[bytes]:
-    found: list[bytes] = []
+    modules: list[bytes] = []
 
     def record(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def create(device: Any, info: Any, *rest: Any) -> Any:
-            found.append(bytes(vk.ffi.buffer(info.pCode, info.codeSize)))
+            modules.append(bytes(vk.ffi.buffer(info.pCode, info.codeSize)))
             return function(device, info, *rest)
 
         return create if name == "vkCreateShaderModule" else function
@@ -78,7 +78,7 @@ def _loaded_by_examples() -> list[bytes]:
             runpy.run_path(str(path), run_name="__main__")
     sys.argv = arguments
     vk.interceptors.remove(record)
-    return found
+    return modules
 
 
 def mutated(modules: Sequence[list[int]], seed: int, number: int) -> bytes:
@@ -263,7 +263,7 @@ def main() -> int:
     if options.child:
         compile_all(options.child, options.seed, range(*options.numbers))
         return 0
-    found = 0
+    result = 0
     with tempfile.TemporaryDirectory(prefix="mutations-") as name:
         folder = Path(name)
         try:
@@ -289,8 +289,8 @@ def main() -> int:
                 path = _CULPRITS / f"{driver}-{options.seed}-{number}.spv"
                 path.write_bytes(mutated(modules, options.seed, number))
                 print(f"  {path}: {reason}")
-            found += len(campaign.culprits)
-    return 1 if found else 0
+            result += len(campaign.culprits)
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def cases(context: Context) -> Cases:
     full = context.sizes.small >= 1 << 20
     rng = np.random.default_rng(0)
     rows, n, images, side, channels = (4096, 1024, 32, 56, 64) if full else (8, 12, 2, 6, 4)
-    table, vector = (rng.normal(size=each).astype(np.float32) for each in ((rows, n), n))
+    table, vector = (rng.normal(size=item).astype(np.float32) for item in ((rows, n), n))
     image = rng.normal(size=(images, channels, side, side)).astype(np.float32)
     filters = rng.normal(size=(channels, channels, 3, 3)).astype(np.float32)
     square = table[:n] if full else table
@@ -57,9 +57,9 @@ def _by_torch(name: str, named: Any, *given: HostArray) -> HostArray:
     import torch  # not at import: it takes seconds
 
     function: Callable[..., Any] = getattr(torch.nn.functional, name)
-    tensors = [torch.from_numpy(each) for each in given]
-    found: HostArray = (_normal(function, *tensors) if name == "layer_norm" else function(*tensors, **named)).numpy()
-    return found
+    tensors = [torch.from_numpy(arg) for arg in given]
+    result: HostArray = (_normal(function, *tensors) if name == "layer_norm" else function(*tensors, **named)).numpy()
+    return result
 
 
 def _normal(function: Callable[..., Any], x: Any, weight: Any, bias: Any) -> Any:
@@ -74,8 +74,8 @@ def _softmax(x: HostArray) -> HostArray:
 def _layer_norm(x: HostArray, weight: HostArray, bias: HostArray) -> HostArray:
     distances = x - x.mean(-1, keepdims=True)
     scaled = distances / np.sqrt((distances**2).mean(-1, keepdims=True) + np.float32(1e-5))
-    found: HostArray = scaled * weight + bias
-    return found
+    result: HostArray = scaled * weight + bias
+    return result
 
 
 def _conv2d(x: HostArray, weight: HostArray) -> HostArray:

@@ -34,8 +34,8 @@ class _OnDevice:
 
     def result(self) -> Floats:
         """Returns a copy of the product."""
-        found: Floats = self._out.numpy()
-        return found
+        computed: Floats = self._out.numpy()
+        return computed
 
 
 class Naive(_OnDevice):

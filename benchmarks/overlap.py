@@ -81,12 +81,12 @@ class _Load:
         self.steps = max(1, min(limit, round(self.steps * goal / self._seconds(self.compute))))
 
     def _seconds(self, work: Callable[[], object]) -> float:
-        found = []
+        times = []
         for _ in range(3):
             start = perf_counter()
             work()
-            found.append(perf_counter() - start)
-        return min(found)
+            times.append(perf_counter() - start)
+        return min(times)
 
     def loop(self) -> None:
         """Processes one chunk after the other."""
@@ -121,8 +121,8 @@ class _Load:
         factor, summand = 1, 0
         for _ in range(self.steps):
             factor, summand = factor * _FACTOR % (1 << 32), (summand * _FACTOR + _SUMMAND) % (1 << 32)
-        found: Uints = self._data * np.uint32(factor) + np.uint32(summand)
-        return found
+        result: Uints = self._data * np.uint32(factor) + np.uint32(summand)
+        return result
 
 
 class _Variant:

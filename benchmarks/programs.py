@@ -73,8 +73,8 @@ class Programs(Campaign):
         self._where, self._kinds = where, kinds
 
     def command(self, numbers: range) -> list[str]:
-        found = [sys.executable, __file__, "--child", self._where, "--only", ",".join(self._kinds)]
-        return [*found, "--seed", str(self._seed), "--numbers", str(numbers.start), str(numbers.stop)]
+        command = [sys.executable, __file__, "--child", self._where, "--only", ",".join(self._kinds)]
+        return [*command, "--seed", str(self._seed), "--numbers", str(numbers.start), str(numbers.stop)]
 
 
 def main() -> int:
@@ -104,17 +104,17 @@ def main() -> int:
             continue
         stop, start = options.first + options.programs, time.monotonic()
         with tempfile.TemporaryDirectory(prefix="programs-") as folder:
-            found = Programs(
+            result = Programs(
                 env | {"VKCOMPUTE_CACHE_DIR": folder, "NUMBA_OPT": "0"}, Path(folder), options.seed, where, mine
             )
             with ThreadPoolExecutor(options.processes) as pool:
                 batches = [range(at, min(at + BATCH, stop)) for at in range(options.first, stop, BATCH)]
-                list(pool.map(found.run, batches))
-        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(found.outcomes.items()))
-        print(f"{where}: {counts}, {len(found.culprits)} wrong, {time.monotonic() - start:.0f} s", flush=True)
-        for number, reason in sorted(found.culprits.items()):
+                list(pool.map(result.run, batches))
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(result.outcomes.items()))
+        print(f"{where}: {counts}, {len(result.culprits)} wrong, {time.monotonic() - start:.0f} s", flush=True)
+        for number, reason in sorted(result.culprits.items()):
             print(f"  {_FOUND}/{where}-{mine[number % len(mine)]}-{options.seed}-{number}.txt: {reason}")
-        n_found += len(found.culprits)
+        n_found += len(result.culprits)
     return 1 if n_found else 0
 
 

@@ -91,15 +91,15 @@ class Compiler(Blocking):
 
 
 def _scaled(n: int) -> HostArray:
-    found: HostArray = product(n) * np.float32(SCALE)
-    return found
+    result: HostArray = product(n) * np.float32(SCALE)
+    return result
 
 
 class Launched:
     """A workload with its arrays."""
 
     def __init__(self, runtime: vc.Runtime, work: Workload) -> None:
-        self._work, self._arrays = work, [runtime.array(each) for each in work.arrays]
+        self._work, self._arrays = work, [runtime.array(array) for array in work.arrays]
 
     def wait(self) -> None:
         """Waits for the last launch."""

@@ -78,8 +78,8 @@ class Raw(Blocking):
 
     def result(self) -> Floats:
         """Returns a copy of the output."""
-        found: Floats = self._arrays[2].numpy()
-        return found
+        computed: Floats = self._arrays[2].numpy()
+        return computed
 
     def __del__(self) -> None:
         if hasattr(self, "_semaphore") and not self._device.closed:

@@ -112,8 +112,8 @@ class Launches:
             for _ in range(self._n_windows):
                 self.enqueue()
             self.wait()
-            found: Floats = self._out.numpy()
-        return found
+            computed: Floats = self._out.numpy()
+        return computed
 
 
 class Replay(Launches):

@@ -223,12 +223,12 @@ def growth(samples: Sequence[Sample]) -> list[str]:
         ("bytes of device memory", lambda sample: sample.device_bytes, 0.0, 0),
         ("bytes of RssAnon", lambda sample: sample.rss_bytes, _RSS_FRACTION, _RSS_BYTES),
     ]
-    found = []
+    growth = []
     for name, figure, fraction, slack in figures:
         was, now = max(map(figure, before)), max(map(figure, after))
         if now > was * (1 + fraction) + slack:
-            found.append(f"{name}: at most {was:,}, later {now:,}")
-    return found
+            growth.append(f"{name}: at most {was:,}, later {now:,}")
+    return growth
 
 
 def soak(runtime: vc.Runtime, minutes: float, n_threads: int, seed: int) -> list[Sample]:

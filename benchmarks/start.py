@@ -95,5 +95,5 @@ class Process(Contender):
 
     def check(self) -> None:
         a = np.arange(N, dtype=np.float32)
-        found: Floats = np.frombuffer(self._output[-a.nbytes :], np.float32)
-        compare(found, a * a)
+        result: Floats = np.frombuffer(self._output[-a.nbytes :], np.float32)
+        compare(result, a * a)

@@ -76,18 +76,18 @@ class Campaign:
         expected = [orders[0].results, back.results[::-1]]
         if problem := orders[0].problem or back.problem:
             return [f"{' and '.join(names)}, one after the other: {problem}"]
-        found = []
+        messages = []
         for switches in _schedules(orders[0].n_events, n, every, random):
             outcome = self._run(names, switches)
             self.counts["runs"] += 1
             if outcome.problem or outcome.results not in expected:
                 said = outcome.problem or f"{outcome.results}, not {' or '.join(map(str, expected))}"
-                found.append(f"{' and '.join(names)}, switches at {switches}: {said}")
+                messages.append(f"{' and '.join(names)}, switches at {switches}: {said}")
                 self.counts["threads that wait for each other"] += "Deadlock" in said or "hangs" in said
                 self.counts["differences"] += 1
                 if "hangs" in said:
                     break
-        return found
+        return messages
 
     def interrupts(self, name: str) -> list[str]:
         """Interrupts a program with a context manager at each function's start; returns what is wrong then."""
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     chosen = options.only.split(",") if options.only else [*BLOCKS, *PROGRAMS]
     n_wrong = 0
-    for name in [each for each in BLOCKS if each in chosen]:
+    for name in [block for block in BLOCKS if block in chosen]:
         n_wrong += _report(campaign.interrupts(name))
     for pair in itertools.product(PROGRAMS, PROGRAMS):
         if {*pair, "+".join(pair)} & {*chosen}:
@@ -141,11 +141,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return n_wrong > 0
 
 
-def _report(found: Sequence[str]) -> int:
-    for each in found[:1]:
-        more = f" ({len(found)} like it)" if len(found) > 1 else ""
+def _report(messages: Sequence[str]) -> int:
+    for each in messages[:1]:
+        more = f" ({len(messages)} like it)" if len(messages) > 1 else ""
         print(f"{each[:400]}{more}", flush=True)
-    return len(found)
+    return len(messages)
 
 
 if __name__ == "__main__":

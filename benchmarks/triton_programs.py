@@ -66,7 +66,7 @@ class Launched:
     """The program with its arrays."""
 
     def __init__(self, runtime: vc.Runtime) -> None:
-        a, b = (runtime.array(each) for each in pair(N))
+        a, b = (runtime.array(host) for host in pair(N))
         self._out = runtime.empty(N, np.float32)
         self._launch = partial(multiply[(N // BLOCK,)], a, b, self._out, N, BLOCK=BLOCK)
 

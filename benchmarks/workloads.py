@@ -115,8 +115,8 @@ def _histogram(n: int) -> Workload:
 def _mandelbrot(rows: int, columns: int) -> Workload:
     expected = mandelbrot.on_host(rows, columns, _LIMIT)
 
-    def equal(found: HostArray) -> HostArray:  # points at the border of the set depend on rounding
-        return np.array(np.mean(abs(found - expected) < 0.5) > 0.95)
+    def equal(result: HostArray) -> HostArray:  # points at the border of the set depend on rounding
+        return np.array(np.mean(abs(result - expected) < 0.5) > 0.95)
 
     shape, title = (rows, columns), f"Mandelbrot set, {rows} x {columns}, {_LIMIT} steps"
     groups = -(-columns // 16), -(-rows // 8)

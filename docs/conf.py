@@ -56,11 +56,11 @@ _CODE = re.compile(r"(`+)(.+?)\1")
 def _converted(text: str) -> str:
     """Converts a line of a docstring to reStructuredText: code in single backticks, and no other markup."""
     parts, last = [], 0
-    for found in _CODE.finditer(text):
-        parts += [_escaped(text[last : found.start()]), f"``{found[2]}``"]
-        if text[found.end() : found.end() + 1].isalnum():  # as in `Array`s
+    for match in _CODE.finditer(text):
+        parts += [_escaped(text[last : match.start()]), f"``{match[2]}``"]
+        if text[match.end() : match.end() + 1].isalnum():  # as in `Array`s
             parts.append("\\ ")
-        last = found.end()
+        last = match.end()
     return "".join([*parts, _escaped(text[last:])])
 
 
@@ -70,21 +70,21 @@ def _escaped(text: str) -> str:
 
 def docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Converts a docstring: indented blocks after an empty line are code, unless they are in a section."""
-    found: list[str] = []
+    converted: list[str] = []
     in_code = in_section = False
     for number, line in enumerate(lines):
         blank, indent = not line.strip(), len(line) - len(line.lstrip())
         if blank:
-            found.append(line)
+            converted.append(line)
             continue
         if indent == 0:
             in_code, in_section = False, bool(_SECTION.match(line))
         elif not in_code and not in_section and (number == 0 or not lines[number - 1].strip()):
-            found += [".. code-block:: python", ""]
+            converted += [".. code-block:: python", ""]
             in_code = True
         is_text = not in_code and not (indent == 0 and in_section)
-        found.append(_converted(line) if is_text and not _is_field(line, in_section) else _field(line, in_section))
-    lines[:] = found
+        converted.append(_converted(line) if is_text and not _is_field(line, in_section) else _field(line, in_section))
+    lines[:] = converted
 
 
 def _is_field(line: str, in_section: bool) -> bool:
@@ -105,8 +105,8 @@ _OWN_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.m
 def links(app: Any, name: str, source: list[str]) -> None:
     """Links files outside of docs/ to the repository, but for those that are pages of the site."""
 
-    def target(found: re.Match[str]) -> str:
-        path, anchor = found[1], found[2] or ""
+    def target(match: re.Match[str]) -> str:
+        path, anchor = match[1], match[2] or ""
         return f"]({_OWN_PAGES.get(path) or f'{REPOSITORY}/blob/main/{path}'}{anchor})"
 
     if "/" not in name:

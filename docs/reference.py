@@ -154,8 +154,8 @@ PUBLIC_MODULES = (
 
 def public_names(module: str) -> list[str]:
     """Returns the public names of a module: those of `__all__`, or of `dir()` without what it imports."""
-    found = importlib.import_module(module)
-    names = getattr(found, "__all__", None) or [name for name in dir(found) if _is_own(getattr(found, name))]
+    imported = importlib.import_module(module)
+    names = getattr(imported, "__all__", None) or [name for name in dir(imported) if _is_own(getattr(imported, name))]
     return [name for name in dict.fromkeys(names) if not name.startswith("_")]
 
 

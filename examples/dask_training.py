@@ -34,10 +34,10 @@ def labels_of(block):
 
 def spans(tasks):
     """Yields the worker, the start and the stop of the tasks."""
-    for each in tasks:
-        for span in each["startstops"]:
+    for task in tasks:
+        for span in task["startstops"]:
             if span["action"] == "compute":
-                yield each["worker"], span["start"], span["stop"]
+                yield task["worker"], span["start"], span["stop"]
 
 
 def draw(tasks, devices, path):
@@ -79,7 +79,7 @@ def main():
             table, labels
         )
         print(f"trained on {options.rows} rows in {len(table.chunks[0])} chunks; loss {model.loss_curve_[-1]:.2f}")
-        tasks = [each for each in client.get_task_stream() if "_sums" in str(each["key"])]
+        tasks = [item for item in client.get_task_stream() if "_sums" in str(item["key"])]
         devices = client.run(lambda: vc.default_runtime().device.name)
         moved = client.run(lambda dask_worker: dask_worker.data.n_spilled)
         disk = client.run(lambda dask_worker: dask_worker.data.cumulative_metrics["disk-write", "bytes"])

@@ -27,9 +27,9 @@ def main(size=64, steps=50):
     plate = np.zeros((size, size), np.float32)
     plate[size // 4 : size // 2, size // 4 : size // 2] = 100
     with vc.Runtime() as gpu:
-        found = warm(gpu.array(plate), steps)
-        print(f"{float(found.mean()):.3f} degrees on average after {steps} steps, {float(found.max()):.3f} at most")
-        print("equal to numpy:", np.allclose(found.numpy(), warm(plate, steps), atol=1e-3))
+        result = warm(gpu.array(plate), steps)
+        print(f"{float(result.mean()):.3f} degrees on average after {steps} steps, {float(result.max()):.3f} at most")
+        print("equal to numpy:", np.allclose(result.numpy(), warm(plate, steps), atol=1e-3))
 
 
 if __name__ == "__main__":

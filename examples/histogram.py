@@ -29,9 +29,9 @@ def main(n=1_000_000):
     with vc.Runtime() as gpu:
         counts = gpu.zeros(BINS, np.uint32)
         histogram[(n + GROUP - 1) // GROUP, GROUP](gpu.array(data), counts)
-        found = counts.numpy()
-    print("equal to numpy:", np.array_equal(found, np.bincount(data, minlength=BINS)))
-    heights = found * 12 // found.max()
+        result = counts.numpy()
+    print("equal to numpy:", np.array_equal(result, np.bincount(data, minlength=BINS)))
+    heights = result * 12 // result.max()
     for level in range(12, 0, -1):
         print("".join("#" if height >= level else " " for height in heights).rstrip())
 

@@ -38,12 +38,12 @@ def edges(image, xp):
 def main(size=256):
     image = picture(size)
     with vc.Runtime() as gpu:
-        found, expected = edges(blurred(gpu.array(image)), vnp), edges(blurred(image), np)
-        print("kernels that are left to launch:", vnp.info(found), sep="\n")
-        print("equal to numpy:", np.allclose(found.numpy(), expected, atol=1e-5))
-        edge = (found > 1).numpy()
+        result, expected = edges(blurred(gpu.array(image)), vnp), edges(blurred(image), np)
+        print("kernels that are left to launch:", vnp.info(result), sep="\n")
+        print("equal to numpy:", np.allclose(result.numpy(), expected, atol=1e-5))
+        edge = (result > 1).numpy()
         for row in edge[:: max(1, size // 24)]:
-            print("".join(".#"[bool(each)] for each in row[:: max(1, size // 48)]))
+            print("".join(".#"[bool(item)] for item in row[:: max(1, size // 48)]))
 
 
 if __name__ == "__main__":

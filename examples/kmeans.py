@@ -45,11 +45,11 @@ def clouds(n, dimensions, k):
 def main(points=20_000, dimensions=4, clusters=5, iterations=10):
     x, first = clouds(points, dimensions, clusters)
     labels = np.arange(clusters, dtype=np.int32)
-    found, label = kmeans(vnp.array(x), vnp.array(first), vnp.array(labels), iterations)
+    result, label = kmeans(vnp.array(x), vnp.array(first), vnp.array(labels), iterations)
     centres, expected = kmeans(x, first, labels, iterations)
     print("points per cluster:", np.bincount(label.numpy(), minlength=clusters))
     print("labels equal numpy's:", np.mean(label.numpy() == expected) > 0.999)
-    print("centres equal numpy's:", np.allclose(found.numpy(), centres, atol=1e-3))
+    print("centres equal numpy's:", np.allclose(result.numpy(), centres, atol=1e-3))
 
 
 if __name__ == "__main__":

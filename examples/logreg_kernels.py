@@ -42,22 +42,22 @@ def descend(products, weights, rate):
 def main():
     x_i, x_j, y = np.array([[0, 1, 1, 1, 1], [0, 0, 0, 1, 1], [0, 0, 0, 1, 1]], np.float32)
     with vc.Runtime() as gpu:
-        data = [gpu.array(each) for each in (x_i, x_j, y)]
+        data = [gpu.array(host) for host in (x_i, x_j, y)]
         weights = gpu.array(np.array([0.001, 0.001, 0.0], np.float32))
         products, losses = gpu.empty((3, y.size)), gpu.empty(y.size)
         with gpu.record() as step:
             gradients[1, 64](*data, weights, products, losses)
             descend(products, weights, RATE)  # after `gradients`, whose results it reads
         step.run(times=ITERATIONS)
-        found, loss = weights.numpy(), losses.numpy().mean()
-    print(f"z = {found[0]:+.6f} x_i {found[1]:+.6f} x_j {found[2]:+.6f}, loss {loss:.6f}")
+        result, loss = weights.numpy(), losses.numpy().mean()
+    print(f"z = {result[0]:+.6f} x_i {result[1]:+.6f} x_j {result[2]:+.6f}, loss {loss:.6f}")
 
     # The same in numpy, in float64.
     X, expected = np.stack([x_i, x_j, np.ones(5)], axis=1), np.array([0.001, 0.001, 0.0])
     for _ in range(ITERATIONS):
         expected -= RATE * X.T @ (1 / (1 + np.exp(-X @ expected)) - y) / y.size
-    print("equal to numpy:", np.allclose(found, expected, rtol=0, atol=1e-5))
-    print("predicted:", (X @ found > 0).astype(int).tolist(), "from", y.astype(int).tolist())
+    print("equal to numpy:", np.allclose(result, expected, rtol=0, atol=1e-5))
+    print("predicted:", (X @ result > 0).astype(int).tolist(), "from", y.astype(int).tolist())
 
 
 if __name__ == "__main__":

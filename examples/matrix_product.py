@@ -41,8 +41,8 @@ def main(rows=150, inner=200, columns=100):
         out = gpu.empty((rows, columns))
         groups = -(-columns // T), -(-rows // T)
         matmul[groups, (T, T)](gpu.array(a), gpu.array(b), out)
-        found = out.numpy()
-    print("equal to numpy:", np.allclose(found, a @ b, rtol=inner * np.finfo(np.float32).eps))
+        result = out.numpy()
+    print("equal to numpy:", np.allclose(result, a @ b, rtol=inner * np.finfo(np.float32).eps))
 
 
 if __name__ == "__main__":

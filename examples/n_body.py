@@ -68,11 +68,11 @@ def main(n=300, steps=20, seconds=0.01):
             kick[-(-n // TILE), TILE](position, masses, velocity, seconds)
             drift(position, velocity, seconds)
         step.run(times=steps)
-        found = position.numpy(), velocity.numpy()
+        result = position.numpy(), velocity.numpy()
     expected = on_host(start, mass, np.zeros((3, n)), seconds, steps)
-    print("equal to numpy:", all(np.allclose(a, b, atol=1e-4) for a, b in zip(found, expected, strict=True)))
-    momentum = abs((found[1] * mass).sum(1)).max()
-    print(f"momentum is conserved: {momentum:.0e} of {(abs(found[1]) * mass).sum():.2f}")
+    print("equal to numpy:", all(np.allclose(a, b, atol=1e-4) for a, b in zip(result, expected, strict=True)))
+    momentum = abs((result[1] * mass).sum(1)).max()
+    print(f"momentum is conserved: {momentum:.0e} of {(abs(result[1]) * mass).sum():.2f}")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Products:
         gpu = vc.default_runtime()
         self.results = [gpu.empty((a.shape[0], b.shape[1]), a.dtype) for a, b in pairs]
         factors = [[gpu.array(pair[at]) for pair in pairs] for at in (0, 1)]
-        self.tables = [triton.PointerTable(each) for each in (*factors, self.results)]
+        self.tables = [triton.PointerTable(factor) for factor in (*factors, self.results)]
         sizes = np.array([(a.shape[0], b.shape[1], b.shape[0]) for a, b in pairs], np.int32)
         self.sizes, self.leading = gpu.array(sizes), gpu.array(np.ascontiguousarray(sizes[:, [2, 1, 1]]))
 
@@ -71,7 +71,7 @@ class Products:
 
     def numpy(self) -> list[np.ndarray]:
         """Returns the results."""
-        return [each.numpy() for each in self.results]
+        return [result.numpy() for result in self.results]
 
 
 def random_pairs(n_products: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -121,7 +121,7 @@ def main() -> None:
     products = Products(pairs)
     products.compute()
     results = zip(products.numpy(), pairs, strict=True)
-    print("equal to numpy:", all(np.allclose(found, a @ b, atol=1e-4) for found, (a, b) in results))
+    print("equal to numpy:", all(np.allclose(result, a @ b, atol=1e-4) for result, (a, b) in results))
     throughput.run(print_data=True, save_path=folder)
 
 

@@ -159,7 +159,7 @@ def main() -> None:
     wanted, normalized, scale = forward_by_numpy(x, weight, bias)
     print("results equal to numpy:", np.allclose(y.numpy(), wanted, atol=1e-5))
     gradients = zip((dx, dparameters), backward_by_numpy(dy, weight, normalized, scale), strict=True)
-    print("gradients equal to numpy:", all(np.allclose(found.numpy(), each, atol=1e-4) for found, each in gradients))
+    print("gradients equal to numpy:", all(np.allclose(result.numpy(), item, atol=1e-4) for result, item in gradients))
     throughput.run(print_data=True, save_path=folder)
 
 

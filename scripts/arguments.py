@@ -138,13 +138,13 @@ def outcome(xp: Any, text: str) -> Outcome:
         signal.alarm(_LIMIT_S)
         try:
             result = eval(f"xp.{text}", {}, names)
-            written = [names[each] for each in ("out", "o", "io") if each in names]
-            value = [plain(each) for each in (result, *written)]
+            written = [names[name] for name in ("out", "o", "io") if name in names]
+            value = [plain(item) for item in (result, *written)]
         except Exception as error:
             return Outcome(error=error)
         finally:
             signal.alarm(0)
-    return Outcome(value, None, any(issubclass(each.category, DeprecationWarning) for each in seen))
+    return Outcome(value, None, any(issubclass(item.category, DeprecationWarning) for item in seen))
 
 
 def plain(value: Any) -> Any:
@@ -152,7 +152,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, vc.Array):
         return value.numpy()
     if isinstance(value, (tuple, list)):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     return np.asarray(value) if isinstance(value, (bool, int, float, complex, np.generic)) else value
 
 
@@ -185,8 +185,8 @@ def is_named(function: str, text: str) -> bool:
     """True if an error begins with the name of a function, or of the one that it is another name of."""
     path, _, name = function.rpartition(".")
     target: Any = vnp.random.Generator if path == "random" and hasattr(vnp.random.Generator, name) else vnp
-    for each in (name if target is not vnp else function).split("."):
-        target = getattr(target, each)
+    for word in (name if target is not vnp else function).split("."):
+        target = getattr(target, word)
     is_method = name in ("reduce", "accumulate", "reduceat", "outer", "at") and path not in ("linalg", "")
     names = {function} if is_method else {function, name, f"Generator.{name}", target.__name__}
     if re.match(r"index .* is out of bounds", text):  # raised where the result is read
@@ -231,19 +231,21 @@ def parameters_of(call: ast.Call, function: str) -> list[str]:
     """Returns the names of the arguments of a call, and of the function's further parameters."""
     try:
         target = eval(f"xp.{function}", {"xp": vnp})
-        known = [each for each in inspect.signature(target).parameters.values() if each.kind not in (2, 4)]
+        known = [
+            parameter for parameter in inspect.signature(target).parameters.values() if parameter.kind not in (2, 4)
+        ]
     except (TypeError, ValueError):
         known = []
-    named = [each.arg for each in call.keywords if each.arg]
+    named = [keyword.arg for keyword in call.keywords if keyword.arg]
     places = [str(at) for at in range(len(call.args))]
-    further = [each.name for each in known[len(places) :] if each.kind != each.POSITIONAL_ONLY]
+    further = [item.name for item in known[len(places) :] if item.kind != item.POSITIONAL_ONLY]
     return [*places, *named, *[name for name in further if name not in (*named, "device", "like", *_OUR_OWN)]]
 
 
 def replaced(call: ast.Call, odd: dict[str, str]) -> str:
     """Returns the text of a call with other arguments."""
-    args = [odd.get(str(at), ast.unparse(each)) for at, each in enumerate(call.args)]
-    named = {each.arg: ast.unparse(each.value) for each in call.keywords if each.arg}
+    args = [odd.get(str(at), ast.unparse(arg)) for at, arg in enumerate(call.args)]
+    named = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg}
     named.update({name: text for name, text in odd.items() if not name.isdigit()})
     return f"{ast.unparse(call.func)}({', '.join([*args, *[f'{name}={text}' for name, text in named.items()]])})"
 
@@ -318,12 +320,12 @@ def _run(options: argparse.Namespace) -> int:
             wanted, result = outcome_of_numpy(case), outcome(vnp, case.text)
             print(f"{verdict}: {case.text}\n    NumPy: {_line(wanted)}\n    here:  {_line(result)}", flush=True)
     print(", ".join(f"{n:,} {verdict}" for verdict, n in sorted(counts.items())))
-    return int(any(counts[each] for each in WRONG))
+    return int(any(counts[item] for item in WRONG))
 
 
-def _line(found: Outcome) -> str:
+def _line(outcome: Outcome) -> str:
     """Returns an outcome as a short line."""
-    text = repr(found.value[0]) if found.error is None else f"{type(found.error).__name__}: {found.error}"
+    text = repr(outcome.value[0]) if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
     return " ".join(text.split())[:160]
 
 

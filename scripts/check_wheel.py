@@ -61,7 +61,7 @@ def faults(wheel: Path) -> list[str]:
     }
     if not any(checks.values()):
         say(f"{wheel.name}: {nbytes} bytes, {len(names)} files, {len(shaders)} of them shaders")
-    return [fault for fault, found in checks.items() if found]
+    return [fault for fault, result in checks.items() if result]
 
 
 def install(wheel: Path, folder: Path) -> None:
@@ -110,9 +110,9 @@ def main() -> int:
         folder = Path(scratch)
         try:
             wheel = build(folder / "dist")
-            found = faults(wheel)
-            if found:
-                raise SetupError("the wheel is faulty: " + "; ".join(found))
+            result = faults(wheel)
+            if result:
+                raise SetupError("the wheel is faulty: " + "; ".join(result))
             check_metadata(wheel.parent)
             check_reproducible(wheel.parent, folder / "again")
             install(wheel, folder / "venv")

@@ -122,12 +122,12 @@ def _fitted(form: Format, name: str) -> list[str]:
     for n in range(2, 40):
         points = [middle + half * mp.cos(mp.pi * (2 * k + 1) / (2 * n)) for k in range(n)]
         system = mp.matrix([[x**k for k in range(n)] for x in points])
-        found = list(mp.lu_solve(system, mp.matrix([f(x) for x in points])))
+        coefficients = list(mp.lu_solve(system, mp.matrix([f(x) for x in points])))
         tests = [middle + half * mpf(k) / 200 + mpf("1e-20") for k in range(-200, 200)]
-        if max(abs((mp.polyval(found[::-1], x) - f(x)) * weight(x)) for x in tests) < mpf(2) ** -bits:
+        if max(abs((mp.polyval(coefficients[::-1], x) - f(x)) * weight(x)) for x in tests) < mpf(2) ** -bits:
             # A coefficient's error is weighted by its power at the interval's end.
             far = max(abs(mpf(low)), abs(mpf(high)))
-            return [_short(form, x, bits, far**k * weight(mpf(high))) for k, x in enumerate(found)]
+            return [_short(form, x, bits, far**k * weight(mpf(high))) for k, x in enumerate(coefficients)]
     raise ArithmeticError(f"no polynomial of at most 39 terms is accurate enough for {name}")
 
 
@@ -154,11 +154,11 @@ def _short(form: Format, x: Any, bits: int, weight: Any) -> str:
 
 def _terms(x: Any, *bits: int) -> list[Any]:
     """A number as a sum of terms with these numbers of bits."""
-    found = []
+    parts = []
     for n in bits:
-        found.append(_cut(x, n))
-        x -= found[-1]
-    return found
+        parts.append(_cut(x, n))
+        x -= parts[-1]
+    return parts
 
 
 def _constants(form: Format) -> dict[str, Any]:

@@ -21,10 +21,10 @@ def rows() -> list[Row]:
     return [row for row in json.loads(RECORD.read_text()).values() if "absent" not in row]
 
 
-def page(text: str, found: Sequence[Row]) -> str:
+def page(text: str, rows: Sequence[Row]) -> str:
     """Returns the page with the table of these rows."""
     head = "compiler", "device", "compiled", "spill", "refused"
-    return replaced(text, START, END, "\n\n".join([START, table(head, [_cells(row) for row in found]), END]))
+    return replaced(text, START, END, "\n\n".join([START, table(head, [_cells(row) for row in rows]), END]))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

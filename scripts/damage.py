@@ -128,14 +128,14 @@ def _read_npy(path: Path, _: random.Random, content: bytes) -> None:
     with disk.open_regular(path) as file:
         stored = NpyFile.read(file, path)
         _allowed(path, dtypes.lookup, stored.dtype)
-        found = stored[(slice(None),) * stored.ndim]
+        result = stored[(slice(None),) * stored.ndim]
     if content[6:7] == b"\3":  # numpy reads headers of version 3 with fewer blanks; the rest is that of version 2
         path.write_bytes(content[:6] + b"\2" + content[7:])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # headers as of Python 2
         want = np.load(path, allow_pickle=False)
-    if (found.dtype, found.shape, found.tobytes()) != (want.dtype, want.shape, want.tobytes()):
-        raise Wrong(f"{found!r} for {want!r}")
+    if (result.dtype, result.shape, result.tobytes()) != (want.dtype, want.shape, want.tobytes()):
+        raise Wrong(f"{result!r} for {want!r}")
 
 
 def _allowed(path: Path, check: Callable[..., object], *arguments: Any) -> None:
@@ -169,7 +169,7 @@ def _csv_originals() -> list[bytes]:
 
 def _read_csv(path: Path, _: random.Random, content: bytes) -> None:
     path.write_bytes(content)
-    found = table.read(str(path), names=["a", "b"], target="t")
+    result = table.read(str(path), names=["a", "b"], target="t")
     text = content.decode("utf-8-sig")
     for delimiter in ",;\t":
         with contextlib.suppress(csv.Error, ValueError):
@@ -178,15 +178,15 @@ def _read_csv(path: Path, _: random.Random, content: bytes) -> None:
             a, b, t = (list(map(str.strip, head)).index(name) for name in "abt")
             numbers = [[float(row[a]), float(row[b])] for row in rows]
             labels = [row[t].strip() for row in rows]
-            read_labels = [] if found.labels is None else found.labels.tolist()
+            read_labels = [] if result.labels is None else result.labels.tolist()
             whole = all(len(row) == len(head) for row in rows)
-            if whole and (list(map(str, read_labels)), found.numbers.tolist()) == (labels, numbers):
+            if whole and (list(map(str, read_labels)), result.numbers.tolist()) == (labels, numbers):
                 return
-    raise Wrong(f"{found.numbers.tolist()[:3]!r}… and {found.labels!r}")
+    raise Wrong(f"{result.numbers.tolist()[:3]!r}… and {result.labels!r}")
 
 
 def _model_originals() -> list[bytes]:
-    found = []
+    results = []
     for classes in ([0, 1], ["no", "yes"], [-1.5, 2.5]):
         model = LogisticRegression(alpha=0.5, tol=None)
         model.coef_, model.intercept_ = np.array([[0.5, -1.25, np.pi]]), np.array([0.1])
@@ -196,8 +196,8 @@ def _model_originals() -> list[bytes]:
             model.feature_names_in_ = np.array(["x", "y", ""], object)
         with tempfile.TemporaryDirectory() as folder:
             model.save(Path(folder, "m"))
-            found.append(Path(folder, "m").read_bytes())
-    return found
+            results.append(Path(folder, "m").read_bytes())
+    return results
 
 
 def _read_model(path: Path, rng: random.Random, content: bytes) -> None:
@@ -245,16 +245,16 @@ def _read_cache(path: Path, rng: random.Random, content: bytes) -> None:
     """Reads a damaged entry, or, with a valid checksum, a damaged specialization."""
     originals = _cache_originals.known  # type: ignore[attr-defined]
     nbytes = len(disk.MAGIC) + 32
-    found: object
+    result: object
     if rng.random() < 0.5:
         path.write_bytes(content)
-        found = disk.read_cached(path)
-        if found not in (None, *(original[nbytes:] for original in originals)):
-            raise Wrong(repr(found))
+        result = disk.read_cached(path)
+        if result not in (None, *(original[nbytes:] for original in originals)):
+            raise Wrong(repr(result))
     else:
         path.write_bytes(disk._header(content[nbytes:]) + content[nbytes:])
-        found = cache._load(path, PythonOrigin(()))
-    if found is None:
+        result = cache._load(path, PythonOrigin(()))
+    if result is None:
         raise DataError(f"{path} is missing")
 
 

@@ -24,8 +24,8 @@ _MAX_TEXT = 120
 
 def reports(folder: Path = REPORTS) -> list[Data]:
     """Reads the reports: GPUs first, then software drivers, each by name and date."""
-    found = [read(path) for path in sorted(folder.glob("*.json"))]
-    return sorted(found, key=lambda data: (_device(data)["is_software"], _device(data)["name"], data["date"]))
+    results = [read(path) for path in sorted(folder.glob("*.json"))]
+    return sorted(results, key=lambda data: (_device(data)["is_software"], _device(data)["name"], data["date"]))
 
 
 def _device(data: Data) -> Data:
@@ -35,21 +35,21 @@ def _device(data: Data) -> Data:
 
 def items(data: Data, name: str) -> dict[str, Data]:
     """Returns the figures of a part's items by the case that they have measured, or by their names."""
-    found = [item for part in data["parts"] if part["name"] == name for item in part["items"]]
-    return {item["figures"].get("case", item["name"]): item["figures"] for item in found if item.get("figures")}
+    rows = [item for part in data["parts"] if part["name"] == name for item in part["items"]]
+    return {item["figures"].get("case", item["name"]): item["figures"] for item in rows if item.get("figures")}
 
 
-def tables(found: Sequence[Data]) -> str:
+def tables(reports: Sequence[Data]) -> str:
     """Returns everything between the marks of the page."""
-    sections = [_overview(found), _faults(found)]
+    sections = [_overview(reports), _faults(reports)]
     for part, title, cell in _FIGURES:
-        sections.append(_figures(found, part, title, cell))
+        sections.append(_figures(reports, part, title, cell))
     return "\n\n".join([START, *filter(None, sections), END])
 
 
-def _overview(found: Sequence[Data]) -> str:
+def _overview(reports: Sequence[Data]) -> str:
     rows = []
-    for number, data in enumerate(found, 1):
+    for number, data in enumerate(reports, 1):
         device, counts = _device(data), Counter(item["outcome"] for part in data["parts"] for item in part["items"])
         mark = ", a **software driver**: its times tell nothing about GPUs" * device["is_software"]
         n_left = sum(part["state"] != "done" for part in data["parts"])
@@ -61,9 +61,9 @@ def _overview(found: Sequence[Data]) -> str:
     return f"## The devices\n\n{table(('', 'device', 'driver', 'system', 'date', 'results'), rows)}"
 
 
-def _faults(found: Sequence[Data]) -> str:
+def _faults(reports: Sequence[Data]) -> str:
     lines = []
-    for number, data in enumerate(found, 1):
+    for number, data in enumerate(reports, 1):
         for part in data["parts"]:
             lines += [
                 f"- {number}, {part['name']}: {item['name']} {item['outcome']}: `{_first_line(item)}`"
@@ -78,13 +78,13 @@ def _first_line(item: Data) -> str:
     return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]} …"
 
 
-def _figures(found: Sequence[Data], part: str, title: str, cell: Callable[[Data, Data], str]) -> str:
-    columns = [items(data, part) for data in found]
+def _figures(reports: Sequence[Data], part: str, title: str, cell: Callable[[Data, Data], str]) -> str:
+    columns = [items(data, part) for data in reports]
     used = [number for number, figures in enumerate(columns) if figures]
     names = list(dict.fromkeys(name for number in used for name in columns[number]))
-    rows = [(name, *(cell(columns[n][name], found[n]) if name in columns[n] else "" for n in used)) for name in names]
+    rows = [(name, *(cell(columns[n][name], reports[n]) if name in columns[n] else "" for n in used)) for name in names]
     rows = [row for row in rows if any(row[1:])]
-    heads = [f"{number + 1}: {_short(found[number])}" for number in used]
+    heads = [f"{number + 1}: {_short(reports[number])}" for number in used]
     return f"## {title}\n\n{table(('', *heads), rows)}" if rows else ""
 
 
@@ -156,9 +156,9 @@ _FIGURES: tuple[tuple[str, str, Callable[[Data, Data], str]], ...] = (
 )
 
 
-def page(text: str, found: Sequence[Data]) -> str:
+def page(text: str, reports: Sequence[Data]) -> str:
     """Returns the page with its tables made anew."""
-    return replaced(text, START, END, tables(found))
+    return replaced(text, START, END, tables(reports))
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import numpy as np
+import page_tables
 
 import vkcompute.numpy as vnp
 
@@ -35,8 +36,8 @@ def table() -> str:
             name for name in names if name not in here
         ],
     }
-    lines = [f"| {state} | {' '.join(f'`{name}`' for name in found)} |" for state, found in rows.items()]
-    return "\n".join([START, "", "| state | functions |", "|---|---|", *lines, "", END])
+    lines = [(state, " ".join([f"`{name}`" for name in listed])) for state, listed in rows.items()]
+    return "\n".join([START, "", page_tables.table(("state", "functions"), lines), "", END])
 
 
 if __name__ == "__main__":

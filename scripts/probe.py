@@ -65,9 +65,9 @@ def probe(env: Mapping[str, str] | None = None) -> Probe:
         return Probe(loader=True, error=f"a Vulkan driver gave no answer within {TIMEOUT_S} s")
     if done.returncode != 0:
         return Probe(loader=True, error=f"a Vulkan driver ended the search (status {done.returncode})")
-    found = json.loads(done.stdout.splitlines()[-1])  # a driver may have printed something first
-    devices = tuple(Device(d["name"], d["kind"], (d["api"][0], d["api"][1])) for d in found["devices"])
-    return Probe(found["loader"], devices, tuple(found["layers"]), found["error"])
+    report = json.loads(done.stdout.splitlines()[-1])  # a driver may have printed something first
+    devices = tuple(Device(d["name"], d["kind"], (d["api"][0], d["api"][1])) for d in report["devices"])
+    return Probe(report["loader"], devices, tuple(report["layers"]), report["error"])
 
 
 class _ApplicationInfo(ctypes.Structure):
@@ -132,17 +132,17 @@ def _devices(lib: ctypes.CDLL, instance: ctypes.c_void_p) -> list[dict[str, obje
     lib.vkEnumeratePhysicalDevices(instance, ctypes.byref(count), None)
     handles = (ctypes.c_void_p * count.value)()
     lib.vkEnumeratePhysicalDevices(instance, ctypes.byref(count), handles)
-    found: list[dict[str, object]] = []
+    devices: list[dict[str, object]] = []
     for handle in handles[: count.value]:
         # VkPhysicalDeviceProperties, 824 bytes: five uint32_t, the name (256 bytes), and more.
         properties = ctypes.create_string_buffer(1024)
         lib.vkGetPhysicalDeviceProperties(ctypes.c_void_p(handle), properties)
         api, _driver, _vendor, _device, kind = struct.unpack_from("5I", properties.raw)
         word = DEVICE_TYPES[kind] if kind < len(DEVICE_TYPES) else "other"
-        found.append(
+        devices.append(
             {"name": _text(properties.raw[20:276]), "kind": word, "api": [(api >> 22) & 0x7F, (api >> 12) & 0x3FF]}
         )
-    return found
+    return devices
 
 
 def _text(field: bytes) -> str:

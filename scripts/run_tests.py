@@ -95,32 +95,32 @@ class Outcome:
 
 def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
     """The drivers of this machine, and the reasons why others are missing. The emulated GPU is built only if named."""
-    found: list[Driver] = []
+    available: list[Driver] = []
     absent: dict[str, str] = {}
     for name, manifest in zip(SOFTWARE, (drivers.lavapipe(), drivers.swiftshader()), strict=True):
         env = drivers.only(str(manifest))
         seen = probe(env) if manifest else Probe(loader=True, error="it is not installed")
         if seen.usable:
-            found.append(Driver(name, seen.usable[0].name, env))
+            available.append(Driver(name, seen.usable[0].name, env))
         else:
             absent[name] = seen.error or f"{manifest} has no Vulkan 1.2 device"
     seen = probe()
     if seen.gpus:
         device = seen.gpus[0].name
-        found.append(Driver("gpu", device, os.environ | {"VKCOMPUTE_DEVICE": device}))
+        available.append(Driver("gpu", device, os.environ | {"VKCOMPUTE_DEVICE": device}))
     else:
         absent["gpu"] = "no real GPU found"
-    manifests = _software_manifests(found)
+    manifests = _software_manifests(available)
     if len(manifests) == len(SOFTWARE):
-        found.append(Driver("both", "all at once", drivers.only(os.pathsep.join(manifests)), "devices"))
+        available.append(Driver("both", "all at once", drivers.only(os.pathsep.join(manifests)), "devices"))
     else:
         absent["both"] = "it needs both software drivers"
-    if POOR in names and found and found[0].name == "lavapipe":
-        found.append(poorest(found[0]))
+    if POOR in names and available and available[0].name == "lavapipe":
+        available.append(poorest(available[0]))
     elif POOR in names:
         absent[POOR] = "it needs lavapipe"
-    _find_queues({name: marker for name, marker in QUEUES.items() if name in names}, found, absent)
-    return found, absent
+    _find_queues({name: marker for name, marker in QUEUES.items() if name in names}, available, absent)
+    return available, absent
 
 
 def poorest(lavapipe: Driver) -> Driver:
@@ -129,7 +129,7 @@ def poorest(lavapipe: Driver) -> Driver:
     return Driver(POOR, f"{lavapipe.device}, at its poorest", env, "not pure")
 
 
-def _find_queues(runs: dict[str, str], found: list[Driver], absent: dict[str, str]) -> None:
+def _find_queues(runs: dict[str, str], available: list[Driver], absent: dict[str, str]) -> None:
     """Adds the runs (name -> marker) on the emulated GPU with many queues, which is built if there are any."""
     if not runs:
         return
@@ -137,7 +137,7 @@ def _find_queues(runs: dict[str, str], found: list[Driver], absent: dict[str, st
     seen = Probe(loader=True, error=made) if isinstance(made, str) else probe(made)
     for name, marker in runs.items():
         if seen.usable and not isinstance(made, str):
-            found.append(Driver(name, f"{seen.usable[0].name}, with many queues", made, marker))
+            available.append(Driver(name, f"{seen.usable[0].name}, with many queues", made, marker))
         else:
             absent[name] = seen.error or "the built driver has no Vulkan 1.2 device"
 
@@ -170,11 +170,11 @@ def sharded(chosen: list[Driver]) -> list[Driver]:
 def combined(outcomes: list[Outcome]) -> list[Outcome]:
     """Adds up the shards of each driver."""
     rows: dict[str, Outcome] = {}
-    for each in outcomes:
-        row = rows.get(each.driver)
-        rows[each.driver] = each if row is None else Outcome(
-            each.driver, each.device, row.passed + each.passed, row.failed + each.failed, row.skipped + each.skipped,
-            row.seconds + each.seconds, row.collected or each.collected,
+    for outcome in outcomes:
+        row = rows.get(outcome.driver)
+        rows[outcome.driver] = outcome if row is None else Outcome(
+            outcome.driver, outcome.device, row.passed + outcome.passed, row.failed + outcome.failed,
+            row.skipped + outcome.skipped, row.seconds + outcome.seconds, row.collected or outcome.collected,
         )  # fmt: skip
     return [*rows.values()]
 

@@ -170,12 +170,12 @@ def _coefficients(function: Function) -> list[Any]:
     terms = [
         mpf(2 if n else 1) / _N * sum(v * mp.cos(n * a) for v, a in zip(values, angles, strict=True)) for n in range(_N)
     ]
-    least = _LEAST * max(abs(each) for each in terms)
-    return terms[: 1 + max(n for n, each in enumerate(terms) if abs(each) > least)]
+    least = _LEAST * max(abs(term) for term in terms)
+    return terms[: 1 + max(n for n, term in enumerate(terms) if abs(term) > least)]
 
 
 def _line(name: str, function: Function) -> str:
-    numbers = ", ".join(repr(float(each)) for each in _coefficients(function))
+    numbers = ", ".join(repr(float(coefficient)) for coefficient in _coefficients(function))
     return textwrap.fill(f"{name} = ({numbers})", 120, subsequent_indent=" " * 4, break_on_hyphens=False)
 
 

@@ -108,18 +108,18 @@ class Drawn:
             return np.asarray(self.numpy.random(shape) < 0.5)
         if kind.kind in "iu":
             info = np.iinfo(kind)
-            found = self.numpy.integers(max(info.min, -9), 10, shape).astype(kind)
+            values = self.numpy.integers(max(info.min, -9), 10, shape).astype(kind)
             special = np.array([info.min, info.max, info.max - 1, info.min + 1, 0], kind)
         else:
-            found = np.asarray(self.numpy.standard_normal(shape) * self.random.choice((1, 1, 10, 0.01))).astype(kind)
+            values = np.asarray(self.numpy.standard_normal(shape) * self.random.choice((1, 1, 10, 0.01))).astype(kind)
             info_f = np.finfo(kind)
             extremes = [info_f.max, -info_f.max, info_f.tiny] if kind.kind == "f" else []
             special = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 0.5, -0.5, 1.5, 2.5, *extremes], kind)
             if kind.kind == "c":
-                found = (found + 1j * self.numpy.standard_normal(shape)).astype(kind)
+                values = (values + 1j * self.numpy.standard_normal(shape)).astype(kind)
         if has_special:
-            found = np.where(self.numpy.random(shape) < 0.2, self.numpy.choice(special, shape), found)
-        return np.asarray(found, kind)
+            values = np.where(self.numpy.random(shape) < 0.2, self.numpy.choice(special, shape), values)
+        return np.asarray(values, kind)
 
     def array(self, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> HostArray:
         """Returns an array or a view: transposed, reversed, with steps or repeated."""
@@ -160,7 +160,7 @@ class Drawn:
         x = self.array()
         operands = {"x": x}
         text = getattr(self, f"_{kind}")(x, operands)
-        return Call(text, operands, (*self.dtypes, *[each.dtype.str[1:] for each in operands.values()]))
+        return Call(text, operands, (*self.dtypes, *[operand.dtype.str[1:] for operand in operands.values()]))
 
     def _options(self, operands: dict[str, HostArray], shape: tuple[int, ...]) -> str:
         """Returns keywords of a function of elements."""

@@ -90,7 +90,7 @@ def outcome(xp: Any, call: Call, operands: dict[str, HostArray]) -> Outcome:
         warnings.simplefilter("ignore")
         try:
             result = eval(call.text, {}, names)
-            return Outcome([plain(each) for each in (result, *[names[each] for each in ("out",) if each in given])])
+            return Outcome([plain(item) for item in (result, *[names[item] for item in ("out",) if item in given])])
         except Exception as error:
             return Outcome(error=error)
 
@@ -119,7 +119,7 @@ def differences(wanted: Any, exact: Any, result: Any, epsilon: float, *, is_sum:
         exacts = exact if isinstance(exact, list) and len(exact) == len(wanted) else wanted
         return next(
             filter(
-                None, (differences(*each, epsilon, is_sum=is_sum) for each in zip(wanted, exacts, result, strict=True))
+                None, (differences(*item, epsilon, is_sum=is_sum) for item in zip(wanted, exacts, result, strict=True))
             ),
             "",
         )
@@ -157,7 +157,7 @@ def is_near(wanted: HostArray, exact: Any, result: HostArray, least: float, *, i
             typical = float(finite.max() if is_sum else np.median(finite)) if finite.size else 0.0
             alike = np.ones(result.shape, bool)
             for part in parts:
-                one, other = (np.asarray(getattr(each, part), float) for each in (reference, result))
+                one, other = (np.asarray(getattr(item, part), float) for item in (reference, result))
                 one = np.where(np.abs(one) > limit, np.copysign(np.inf, one), one)
                 close = np.abs(one - other) <= epsilon * (np.abs(other) + scale + typical) + 1e-37
                 alike &= close | (one == other) | (np.isnan(one) & np.isnan(other))
@@ -167,7 +167,7 @@ def is_near(wanted: HostArray, exact: Any, result: HostArray, least: float, *, i
 
 def lacks(call: Call, features: Any) -> bool:
     """True if a device with these features lacks a dtype of a call."""
-    return any(_LACKING.get(each, each) not in (each, *features) for each in call.dtypes)
+    return any(_LACKING.get(dtype, dtype) not in (dtype, *features) for dtype in call.dtypes)
 
 
 def judged(call: Call) -> tuple[str, Outcome, Outcome]:
@@ -179,22 +179,22 @@ def judged(call: Call) -> tuple[str, Outcome, Outcome]:
         return "internal" if not is_plain else "alike" if wanted.error else "refused", wanted, result
     wider = {"e": "d", "f": "d", "F": "D"}
     kinds = {x.dtype.kind for x in call.operands.values()}
-    is_undefined = kinds & {*"fc"} and any(np.dtype(each).kind == "u" for each in call.dtypes)
+    is_undefined = kinds & {*"fc"} and any(np.dtype(dtype).kind == "u" for dtype in call.dtypes)
     if kinds == {"b"} or is_undefined or (wanted.error is not None and "power" in call.text):
         return "alike", wanted, result  # bools as numbers; negative floats as unsigned integers; powers are rounded
     is_divided = any(each in call.text for each in ("floor_divide", "divmod", "//"))
-    if any(each in call.text for each in ALLOWED) and (is_divided or not kinds & {*"fc"}):
+    if any(item in call.text for item in ALLOWED) and (is_divided or not kinds & {*"fc"}):
         return "alike", wanted, result
     if wanted.error is not None:
         return "accepted", wanted, result
     exact = {name: x.astype(wider.get(x.dtype.char, x.dtype)) for name, x in call.operands.items()}
     is_default = any(x.dtype.kind in "biu" for x in call.operands.values())  # of which functions make 32-bit floats
     epsilon = max(
-        [_EPSILON["f"] if is_default else 0.0, *[_EPSILON.get(np.dtype(each).char, 0) for each in call.dtypes]]
+        [_EPSILON["f"] if is_default else 0.0, *[_EPSILON.get(np.dtype(dtype).char, 0) for dtype in call.dtypes]]
     )
     exact_value, is_sum = outcome(np, call, exact).value, any(each in call.text for each in _SUMS)
-    found = differences(wanted.value, exact_value, result.value, epsilon, is_sum=is_sum)
-    return found or "alike", wanted, result
+    difference = differences(wanted.value, exact_value, result.value, epsilon, is_sum=is_sum)
+    return difference or "alike", wanted, result
 
 
 def main() -> int:
@@ -232,8 +232,8 @@ def main() -> int:
     return int(any(counts[each] for each in ("accepted", "internal", "different")))
 
 
-def _told(found: Outcome) -> str:
-    return _line(found.value) if found.error is None else f"{type(found.error).__name__}: {_line(found.error)}"
+def _told(outcome: Outcome) -> str:
+    return _line(outcome.value) if outcome.error is None else f"{type(outcome.error).__name__}: {_line(outcome.error)}"
 
 
 def _line(value: Any) -> str:

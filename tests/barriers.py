@@ -15,7 +15,7 @@ from vkcompute import ir
 from vkcompute.ir import Function
 from vkcompute.ir.function import Op, Region, walk
 from vkcompute.ir.types import Matrix
-from vkcompute.spirv.interface import Block, Interface, Member
+from vkcompute.spirv.interface import Interface, InterfaceBlock, Member
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflection import reflect
 
@@ -33,10 +33,10 @@ def verify_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def checked(function: Function, *target: ir.Target) -> ir.KernelModule:
         ir.verify(function)
         check_barriers(function)
-        found = lower(function, *target)
+        result = lower(function, *target)
         missing = target[0].missing_types if target else ()
-        assert in_words(found.interface, missing) == reflect(Module.parse(found.spirv))
-        return found
+        assert in_words(result.interface, missing) == reflect(Module.parse(result.spirv))
+        return result
 
     monkeypatch.setattr(ir, "lower", checked)
 
@@ -44,7 +44,7 @@ def verify_all(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_words(interface: Interface, missing: Collection[str]) -> Interface:
     """The interface of a module that declares parameters of these types of 64 bits as vectors of two words."""
 
-    def members(block: Block) -> tuple[Member, ...]:
+    def members(block: InterfaceBlock) -> tuple[Member, ...]:
         return tuple(
             replace(member, dtype="uint32", shape=(2,), strides_bytes=(4,))
             if member.dtype in missing and member.nbytes == 8
@@ -52,7 +52,7 @@ def in_words(interface: Interface, missing: Collection[str]) -> Interface:
             for member in block.members
         )
 
-    def block_in_words(block: Block | None) -> Block | None:
+    def block_in_words(block: InterfaceBlock | None) -> InterfaceBlock | None:
         return None if block is None else replace(block, members=members(block))
 
     bindings = [
@@ -91,15 +91,15 @@ class _Check:
                 return None
             if op.code in ("return", "unreachable"):
                 return None
-            found = self._operation(op, state)
-            if found is None:
+            result = self._operation(op, state)
+            if result is None:
                 return None
-            state = found
+            state = result
         return state
 
     def _operation(self, op: Op, state: State) -> State | None:
         if op.code == "if":
-            return _union([self.region(each, state) for each in op.regions])
+            return _union([self.region(region, state) for region in op.regions])
         if op.code == "loop":
             return self._loop(op, state)
         if op.code == "barrier" or (op.code == "subgroup_barrier" and not self._subgroups):
@@ -136,5 +136,5 @@ class _Check:
 
 def _union(states: Collection[State | None]) -> State | None:
     """Returns what may have happened where paths join; None if none arrives."""
-    known = [each for each in states if each is not None]
+    known = [state for state in states if state is not None]
     return frozenset().union(*known) if known else None

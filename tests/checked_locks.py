@@ -14,8 +14,8 @@ violations: list[str] = []
 
 def held() -> list[CheckedLock]:
     """The locks that this thread holds, in the order in which it took them."""
-    found: list[CheckedLock] = _held.__dict__.setdefault("locks", [])
-    return found
+    result: list[CheckedLock] = _held.__dict__.setdefault("locks", [])
+    return result
 
 
 class CheckedLock:
@@ -27,7 +27,7 @@ class CheckedLock:
         self._is_owned = inner._is_owned
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        if not self._is_owned() and (above := [each.rank.name for each in held() if each.rank >= self.rank]):
+        if not self._is_owned() and (above := [item.rank.name for item in held() if item.rank >= self.rank]):
             violations.append(f"{self.rank.name} is taken with {', '.join(above)} held")
             raise AssertionError(violations[-1])
         taken = self._lock.acquire(blocking, timeout)

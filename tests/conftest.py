@@ -185,9 +185,11 @@ def two_runtimes(_silence_at_the_end: None) -> Iterator[list[vkcompute.Runtime]]
     import vkcompute
 
     with vkcompute.DeviceGroup() as everything:
-        found = list(everything.runtimes[:2])
+        result = list(everything.runtimes[:2])
         with contextlib.ExitStack() as more:
-            yield found if len(found) == 2 else [*found, more.enter_context(contextlib.closing(vkcompute.Runtime(0)))]
+            yield (
+                result if len(result) == 2 else [*result, more.enter_context(contextlib.closing(vkcompute.Runtime(0)))]
+            )
 
 
 @pytest.fixture

@@ -79,8 +79,8 @@ class World:
         with self.gpu.record() as graph:
             self.shared[...] = self.x + 1
         graph.run()
-        found = self.x, self.lazy, self.restored, self.shared
-        for array, host in zip(found, (HOST, HOST * 2 + 1, HOST, HOST + 1), strict=True):
+        result = self.x, self.lazy, self.restored, self.shared
+        for array, host in zip(result, (HOST, HOST * 2 + 1, HOST, HOST + 1), strict=True):
             if not np.array_equal(array.numpy(), host):
                 return f"an array is {array.numpy().tolist()}, not {host.tolist()}"
         return ""
@@ -449,8 +449,8 @@ def emulation(w: World) -> Callable[[], Any]:
 
 def as_output(w: World, run: Callable[[], Any]) -> Any:
     """Returns `run()`, with the world's stream as the standard output."""
-    found, sys.stdout = sys.stdout, w.stream  # type: ignore[assignment]
+    result, sys.stdout = sys.stdout, w.stream  # type: ignore[assignment]
     try:
         return run()
     finally:
-        sys.stdout = found
+        sys.stdout = result

@@ -33,10 +33,10 @@ def amd() -> ModuleType:
 def compiled(amd: ModuleType) -> dict[str, dict[str, Any]]:
     """Family -> kernel -> compilation."""
     try:
-        found: dict[str, dict[str, Any]] = amd.table()[2]
+        result: dict[str, dict[str, Any]] = amd.table()[2]
     except vc.NoDevice as error:
         pytest.skip(str(error))
-    return found
+    return result
 
 
 def memory_instructions(assembly: str) -> list[str]:
@@ -49,7 +49,7 @@ def test_all_compile_and_none_spills(amd: ModuleType, compiled: dict[str, dict[s
     assert list(compiled) == ["vega10", "navi10", "navi21"]
     for family, rows in compiled.items():
         assert len(rows) > 40
-        bad = [name for name, each in rows.items() if each.statistics.spills or each.statistics.scratch_nbytes]
+        bad = [name for name, row in rows.items() if row.statistics.spills or row.statistics.scratch_nbytes]
         assert bad == [], family
 
 
@@ -58,8 +58,8 @@ def test_contiguous_elementwise_functions_access_128_bits(compiled: dict[str, di
         products = [name for name in rows if name.startswith("wheel: multiply") and "texels" not in name]
         assert products
         for name in [*EVEN, *products]:
-            found = memory_instructions(rows[name].assembly)
-            assert set(found) == {"buffer_load_dwordx4", "buffer_store_dwordx4"}, name
+            result = memory_instructions(rows[name].assembly)
+            assert set(result) == {"buffer_load_dwordx4", "buffer_store_dwordx4"}, name
         for name, each in rows.items():
             if name.startswith("elementwise") and "broadcast" not in name:
                 assert "buffer_load_dwordx4" in memory_instructions(each.assembly), name
@@ -102,17 +102,17 @@ def test_functions_along_lines_access_each_element_once(compiled: dict[str, dict
     """A workgroup of 128 has two groups of four elements per invocation, of x and of the result."""
     for family, rows in compiled.items():
         for name in ("softmax", "log_softmax", "layer_norm alone"):
-            found = memory_instructions(rows[f"nn: {name}"].assembly)
-            assert found == ["buffer_load_dwordx4"] * 2 + ["buffer_store_dwordx4"] * 2, (family, name)
+            result = memory_instructions(rows[f"nn: {name}"].assembly)
+            assert result == ["buffer_load_dwordx4"] * 2 + ["buffer_store_dwordx4"] * 2, (family, name)
 
 
 def test_most_instructions_of_a_matrix_product_are_multiply_adds(compiled: dict[str, dict[str, Any]]) -> None:
-    found = compiled["navi21"]["blocks: matrix product, float32"]
-    lines = [line.split()[0] for line in found.assembly.splitlines() if line.strip()]
+    result = compiled["navi21"]["blocks: matrix product, float32"]
+    lines = [line.split()[0] for line in result.assembly.splitlines() if line.strip()]
     adds = [at for at, name in enumerate(lines) if name.startswith(("v_fma", "v_pk_fma"))]
     back = next(at for at in range(adds[-1], len(lines)) if lines[at].startswith(("s_branch", "s_cbranch")))
     loop = lines[adds[0] : back + 1]
     loads = [each for each in lines[: adds[0]] if each.startswith(("buffer_load", "ds_"))]
     assert len(adds) >= 0.75 * (len(loop) + len(loads))
     assert {"buffer_load_dwordx4", "ds_write_b128", "ds_read_b128"} == {*loads}
-    assert {each for each in loop if each.startswith("ds_")} <= {"ds_read_b128"}
+    assert {item for item in loop if item.startswith("ds_")} <= {"ds_read_b128"}

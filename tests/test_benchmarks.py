@@ -417,10 +417,10 @@ def mutations(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.mark.pure
 def test_mutations_depend_on_seed_and_number_only(mutations: ModuleType) -> None:
     words = np.frombuffer(vc.glsl("layout(local_size_x = 1) in; void main() {}"), np.uint32).tolist()
-    found = [mutations.mutated([words], 7, number) for number in range(200)]
-    assert found == [mutations.mutated([words], 7, number) for number in range(200)]
-    assert len(set(found)) > 150
-    assert all(len(data) % 4 == 0 for data in found)
+    results = [mutations.mutated([words], 7, number) for number in range(200)]
+    assert results == [mutations.mutated([words], 7, number) for number in range(200)]
+    assert len(set(results)) > 150
+    assert all(len(data) % 4 == 0 for data in results)
 
 
 @pytest.mark.pure

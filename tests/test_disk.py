@@ -149,14 +149,14 @@ def test_a_group_of_the_user_alone_can_write(tmp_path: Path, monkeypatch: pytest
     user = pwd.getpwuid(os.geteuid())
     os.chown(path.parent, -1, user.pw_gid)
     path.parent.chmod(0o775)
-    for name, members, found in (
+    for name, members, result in (
         (user.pw_name, [], b"content"),
         (user.pw_name, [user.pw_name], b"content"),
         ("users", [], None),
     ):
         group = grp.struct_group((name, "", user.pw_gid, members))
         monkeypatch.setattr(grp, "getgrgid", lambda _, group=group: group)
-        assert disk.read_cached(path) == found
+        assert disk.read_cached(path) == result
 
 
 @posix

@@ -57,14 +57,14 @@ def circle(edges: dict[str, set[str]]) -> list[str]:
         for following in sorted(edges.get(node, ())):
             if state.get(following) == 1:
                 return [*path[path.index(following) :], following]
-            found = visit(following) if following not in state else []
-            if found:
-                return found
+            result = visit(following) if following not in state else []
+            if result:
+                return result
         path.pop()
         state[node] = 2
         return []
 
-    return next((found for node in sorted(edges) if node not in state and (found := visit(node))), [])
+    return next((result for node in sorted(edges) if node not in state and (result := visit(node))), [])
 
 
 def graph(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
@@ -91,7 +91,7 @@ def test_no_import_goes_up() -> None:
 
 def test_blocks_are_lowered_without_the_kernels_in_python() -> None:
     upward = [f"{each.source} imports {each.target}" for each in imports() if unit(each.source) == "tile"]
-    assert [each for each in upward if " jit" in each] == []
+    assert [item for item in upward if " jit" in item] == []
 
 
 def test_no_module_imports_from_more_than_25() -> None:

@@ -99,7 +99,7 @@ def test_errors_show_the_users_lines_only(outputs: dict[str, list[Any]], cell: s
     assert all("Cell In[" in line for line in places)
     assert len(shown) <= 10, shown
     for line in lines:
-        assert [each for each in shown if each.startswith(line)], (line, shown)
+        assert [item for item in shown if item.startswith(line)], (line, shown)
 
 
 def test_a_plot_is_drawn_once(outputs: dict[str, list[Any]]) -> None:

@@ -115,7 +115,7 @@ def test_in_block_programs(gpu: vc.Runtime, arrays: tuple[Any, Any]) -> None:
 
 def test_as_an_epilogue_of_a_product(gpu: vc.Runtime) -> None:
     random = np.random.default_rng(3)
-    x, weight = (random.normal(size=each).astype(np.float32) for each in ((9, 12), (20, 12)))
+    x, weight = (random.normal(size=item).astype(np.float32) for item in ((9, 12), (20, 12)))
     sums = x.astype(np.float64) @ weight.T
     given = gpu.array(x), gpu.array(weight)
     for activation, expected in (
@@ -175,8 +175,8 @@ def test_rows_are_complete() -> None:
         assert not row.public or row.types in RULES, name
         assert set(row.computes) <= {*"biufc"}, name
         assert row.meaning.rstrip(".") == row.meaning != "", name
-        codes = [each for each in row.computes.values() if isinstance(each, str)]
-        assert all(ir.OPERATIONS[each].arity == row.arity for each in codes), name
+        codes = [item for item in row.computes.values() if isinstance(item, str)]
+        assert all(ir.OPERATIONS[code].arity == row.arity for code in codes), name
 
 
 @pytest.mark.pure

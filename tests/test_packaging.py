@@ -45,7 +45,7 @@ def test_the_recipe_of_conda_is_that_of_the_package() -> None:
     text = (ROOT / "packaging/conda/meta.yaml").read_text(encoding="utf-8")
     recipe = yaml.safe_load(jinja2.Template(text).render(load_file_regex=load_file_regex, PYTHON="python"))
     assert recipe["package"] == {"name": PROJECT["name"], "version": vkcompute.__version__}
-    wanted = {re.sub(r"\s", "", each) for each in recipe["requirements"]["run"]}
+    wanted = {re.sub(r"\s", "", item) for item in recipe["requirements"]["run"]}
     assert {f"python{PROJECT['requires-python']}", *PROJECT["dependencies"]} <= wanted
     assert recipe["about"]["license"] == PROJECT["license"]
     assert recipe["build"]["entry_points"] == [f"{name} = {at}" for name, at in PROJECT["scripts"].items()]
@@ -54,10 +54,10 @@ def test_the_recipe_of_conda_is_that_of_the_package() -> None:
 def test_links_to_other_sites_are_well_formed() -> None:
     """`make docs ARGS=--external` opens them, which needs a network."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    found = {each for page in pages for each in re.findall(r"\]\((\w+://[^)]*)\)", page.read_text(encoding="utf-8"))}
-    found |= {*PROJECT["urls"].values()}
-    assert len(found) > 20
-    for link in found:
+    results = {word for page in pages for word in re.findall(r"\]\((\w+://[^)]*)\)", page.read_text(encoding="utf-8"))}
+    results |= {*PROJECT["urls"].values()}
+    assert len(results) > 20
+    for link in results:
         parts = urlsplit(link)
         assert parts.scheme == "https", link
         assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), link

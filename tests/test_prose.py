@@ -125,7 +125,7 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
     for start, paragraph in paragraphs(text):
         glued = CODE_SPAN.sub(lambda span: re.sub(r"[ \t]", GLUE, span[0].replace("\n", GLUE)), paragraph)
         begin = 0
-        for end in [*(found.start() for found in SENTENCE_END.finditer(glued)), len(glued)]:
+        for end in [*(result.start() for result in SENTENCE_END.finditer(glued)), len(glued)]:
             sentence = glued[begin:end]
             lead = len(sentence) - len(sentence.lstrip())
             if sentence.strip():

@@ -229,8 +229,8 @@ def defined_names() -> set[str]:
         for path in (ROOT / folder).rglob("*.py"):
             names |= {path.stem, path.parent.name}
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                found = [getattr(node, key, None) for key in ("name", "id", "attr", "arg", "module", "value")]
-                names.update(part for each in found if isinstance(each, str) for part in each.split("."))
+                results = [getattr(node, key, None) for key in ("name", "id", "attr", "arg", "module", "value")]
+                names.update(part for result in results if isinstance(result, str) for part in result.split("."))
     return names
 
 
@@ -245,7 +245,7 @@ def test_pages_for_contributors_name_files_that_exist(page: str) -> None:
 @pytest.mark.parametrize("page", CONTRIBUTOR_PAGES)
 def test_pages_for_contributors_use_names_that_exist(page: str) -> None:
     called = [re.match(r"([A-Za-z_][\w.]*)(\(.*\))?$", span) for span in code_spans(page)]
-    names = {part for found in called if found and "/" not in found[0] for part in found[1].split(".")}
+    names = {part for result in called if result and "/" not in result[0] for part in result[1].split(".")}
     assert sorted(names - defined_names() - ELSEWHERE) == []
 
 
@@ -254,9 +254,9 @@ def test_links_of_the_readme_are_absolute_and_lead_to_files() -> None:
     targets = re.findall(r"\]\(([^)]+)\)", re.sub(r"```.*?```", "", README, flags=re.DOTALL))
     repository = "https://github.com/vkcompute/vkcompute"
     for target in targets:
-        found = re.fullmatch(rf"{repository}/(?:blob|tree)/main/(.+)", target)
-        assert found, target
-        assert (ROOT / found[1]).exists(), target
+        result = re.fullmatch(rf"{repository}/(?:blob|tree)/main/(.+)", target)
+        assert result, target
+        assert (ROOT / result[1]).exists(), target
 
 
 def test_links_within_the_documentation_lead_somewhere() -> None:

@@ -182,23 +182,23 @@ def test_an_interrupted_environment_is_made_again(tmp_path: Path, monkeypatch: p
 def test_the_probe_outlives_a_driver_that_crashes(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(machine, "crash", "kill -SEGV $$")
     monkeypatch.setattr("sys.executable", str(machine / "crash"))
-    found = probe.probe()
-    assert found.devices == ()
-    assert "status -11" in found.error
+    report = probe.probe()
+    assert report.devices == ()
+    assert "status -11" in report.error
 
 
 def test_the_probe_overhears_a_driver_that_talks(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = '{"loader": true, "devices": [{"name": "X", "kind": "cpu", "api": [1, 1]}], "layers": [], "error": ""}'
     program(machine, "noisy", f"echo 'WARNING: not a conformant driver'; echo '{answer}'")
     monkeypatch.setattr("sys.executable", str(machine / "noisy"))
-    found = probe.probe()
-    assert [device.name for device in found.devices] == ["X"]
-    assert found.usable == (), "Vulkan 1.1 has no timeline semaphores"
+    report = probe.probe()
+    assert [device.name for device in report.devices] == ["X"]
+    assert report.usable == (), "Vulkan 1.1 has no timeline semaphores"
 
 
 def test_the_probe_finds_no_device_where_no_driver_is_named() -> None:
-    found = probe.probe(drivers.only("/nonexistent.json"))
-    assert (found.devices, bool(found.error)) == ((), True)
+    report = probe.probe(drivers.only("/nonexistent.json"))
+    assert (report.devices, bool(report.error)) == ((), True)
 
 
 def test_an_environment_for_one_driver_overrules_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,14 +319,14 @@ def test_verdict(outcomes: list[run_tests.Outcome], required: set[str], selectin
 def test_shards_have_all_drivers_and_add_up() -> None:
     everyone = [run_tests.Driver(name, "a", {}) for name in ("lavapipe", "both", "pure", "swiftshader")]
     runs = run_tests.sharded(everyone)
-    assert [(each.name, each.shard) for each in runs] == [
+    assert [(run.name, run.shard) for run in runs] == [
         ("lavapipe", (0, 2)), ("both", (0, 1)), ("swiftshader", (0, 2)), ("lavapipe", (1, 2)), ("swiftshader", (1, 2)),
         ("pure", (0, 1)),
     ]  # fmt: skip
     added = run_tests.combined(
         [outcome("gpu", 3), outcome("both"), outcome("gpu", 4, failed=1), outcome("gpu", 0, 0, False)]
     )
-    assert [(each.driver, each.passed, each.failed, each.skipped, each.collected) for each in added] == [
+    assert [(item.driver, item.passed, item.failed, item.skipped, item.collected) for item in added] == [
         ("gpu", 7, 1, 6, True), ("both", 1, 0, 2, True)
     ]  # fmt: skip
 
@@ -360,12 +360,12 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drivers, "swiftshader", lambda: None)
     monkeypatch.setattr(many_queues, "build", lambda inner: "it takes a C compiler (cc)")
     monkeypatch.delenv("VK_DRIVER_FILES", raising=False)
-    found, absent = run_tests.find()
-    assert [(driver.name, driver.device) for driver in found] == [
+    result, absent = run_tests.find()
+    assert [(driver.name, driver.device) for driver in result] == [
         ("lavapipe", "llvmpipe"), ("gpu", "Some GPU 9000"), ("poor", "llvmpipe, at its poorest"),
     ]  # fmt: skip
-    assert found[1].env["VKCOMPUTE_DEVICE"] == "Some GPU 9000"
-    assert "VK_DRIVER_FILES" not in found[1].env
+    assert result[1].env["VKCOMPUTE_DEVICE"] == "Some GPU 9000"
+    assert "VK_DRIVER_FILES" not in result[1].env
     assert absent == {
         "swiftshader": "it is not installed", "both": "it needs both software drivers",
         "queues": "it takes a C compiler (cc)", "discrete": "it takes a C compiler (cc)",
@@ -375,8 +375,8 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pure_tests_run_once() -> None:
     one, both = run_tests.Driver("lavapipe", "a", {}), run_tests.Driver("both", "c", {}, "devices")
     assert run_tests.divided([one]) == [one]
-    found = [(driver.name, driver.device, driver.marker) for driver in run_tests.divided([one, both])]
-    assert found == [("lavapipe", "a", "not pure"), ("both", "c", "(devices) and not pure"), ("pure", "a", "pure")]
+    results = [(driver.name, driver.device, driver.marker) for driver in run_tests.divided([one, both])]
+    assert results == [("lavapipe", "a", "not pure"), ("both", "c", "(devices) and not pure"), ("pure", "a", "pure")]
 
 
 def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,17 +385,17 @@ def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch:
     monkeypatch.setattr(drivers, "lavapipe", lambda: Path("/lvp.json"))
     monkeypatch.setattr(drivers, "swiftshader", lambda: Path("/sws.json"))
     monkeypatch.setattr(many_queues, "build", lambda inner: {"VK_DRIVER_FILES": "/many.json"})
-    found, absent = run_tests.find()
-    assert [(driver.name, driver.marker) for driver in found] == [
+    result, absent = run_tests.find()
+    assert [(driver.name, driver.marker) for driver in result] == [
         ("lavapipe", ""), ("swiftshader", ""), ("both", "devices"), ("poor", "not pure"),
         ("queues", "queues"), ("discrete", "not pure"),
     ]  # fmt: skip
     assert absent == {"gpu": "no real GPU found"}
-    env = run_tests.environment(found[2], found)
+    env = run_tests.environment(result[2], result)
     assert env["VK_DRIVER_FILES"] == env["VKCOMPUTE_TEST_ALL_ICDS"] == f"/lvp.json{os.pathsep}/sws.json"
-    env = run_tests.environment(found[3], found)
+    env = run_tests.environment(result[3], result)
     assert (env["VK_DRIVER_FILES"], env["VKCOMPUTE_PROFILE"]) == ("/lvp.json", "poor")
-    env = run_tests.environment(found[4], found)
+    env = run_tests.environment(result[4], result)
     assert env["VK_DRIVER_FILES"] == "/many.json"
     assert "VKCOMPUTE_TEST_ALL_ICDS" not in env
 

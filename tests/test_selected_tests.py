@@ -32,9 +32,9 @@ def test_tests_that_the_tables_of_faults_name_exist() -> None:
 
 
 def chosen(*changed: str) -> set[str]:
-    found = selection.selection_for(changed, "seed", BASE)
-    assert found.share == selection.SHARE
-    return set(found.whole)
+    result = selection.selection_for(changed, "seed", BASE)
+    assert result.share == selection.SHARE
+    return set(result.whole)
 
 
 @pytest.mark.parametrize(

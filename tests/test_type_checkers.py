@@ -46,7 +46,7 @@ def test_mypy(module: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     revealed = [line.split('"')[1] for line in done.stdout.splitlines() if "Revealed type is" in line]
-    assert [each.rpartition(".")[2] for each in revealed[:8]] == KNOWN
+    assert [item.rpartition(".")[2] for item in revealed[:8]] == KNOWN
     assert "ndarray" in revealed[8]
 
 
@@ -58,9 +58,9 @@ def test_pyright(module: Path, tmp_path: Path) -> None:
     done = subprocess.run([*command, "--project", str(tmp_path)], capture_output=True, text=True, check=False)
     if not done.stdout.lstrip().startswith("{"):
         pytest.skip(f"pyright does not run here: {done.stderr[-200:]}")
-    found = json.loads(done.stdout)["generalDiagnostics"]
-    assert [each for each in found if each["severity"] != "information"] == []
-    revealed = [each["message"].rpartition(" is ")[2].strip('"') for each in found]
+    report = json.loads(done.stdout)["generalDiagnostics"]
+    assert [item for item in report if item["severity"] != "information"] == []
+    revealed = [item["message"].rpartition(" is ")[2].strip('"') for item in report]
     assert revealed[:8] == KNOWN
     assert "NDArray" in revealed[8] or "ndarray" in revealed[8]
 

@@ -272,7 +272,7 @@ def value_of(enumerant: dict[str, Any]) -> int:
 
 def operand_kind(grammar: dict[str, Any], kind: str) -> dict[str, Any]:
     """The grammar's entry for an operand kind."""
-    entry: dict[str, Any] = next(each for each in grammar["operand_kinds"] if each["kind"] == kind)
+    entry: dict[str, Any] = next(item for item in grammar["operand_kinds"] if item["kind"] == kind)
     return entry
 
 
@@ -314,7 +314,7 @@ def shape_rows(table: dict[int, str]) -> str:
 def used_names(pattern: str) -> set[str]:
     """The matches of a pattern in the package, generated files left out."""
     files = [path for path in PACKAGE.parent.rglob("*.py") if path.parent != PACKAGE or path.name not in OUTPUTS]
-    return {found for path in files for found in re.findall(pattern, path.read_text())}
+    return {name for path in files for name in re.findall(pattern, path.read_text())}
 
 
 def instructions(grammar: dict[str, Any]) -> dict[int, tuple[str, str, bool]]:
@@ -348,8 +348,8 @@ def packed(rows: dict[int, tuple[str, tuple[int, ...]]], name: str) -> str:
 
 def capabilities(grammar: dict[str, Any], entry: dict[str, Any]) -> tuple[int, ...]:
     """The numbers of the capabilities that the grammar's entry requires."""
-    numbers = {each["enumerant"]: each["value"] for each in operand_kind(grammar, "Capability")["enumerants"]}
-    return tuple(sorted(numbers[each] for each in entry.get("capabilities", [])))
+    numbers = {item["enumerant"]: item["value"] for item in operand_kind(grammar, "Capability")["enumerants"]}
+    return tuple(sorted(numbers[item] for item in entry.get("capabilities", [])))
 
 
 def enumerant_row(grammar: dict[str, Any], kind: str) -> str:
@@ -381,7 +381,7 @@ def opcodes_source(grammar: dict[str, Any], version: str) -> str:
     lines.append(f'MASKS = "{"".join(masks)}"  # the kinds that are masks')
     lines += ["ENUMERANTS = {", *[enumerant_row(grammar, kind) for kind in ENUMERATED], "}"]
     lines.append("# Opcodes that require one of some capabilities: rows as above.")
-    needs = {each["opcode"]: ("", capabilities(grammar, each)) for each in reversed(grammar["instructions"])}
+    needs = {item["opcode"]: ("", capabilities(grammar, item)) for item in reversed(grammar["instructions"])}
     lines.append(packed({opcode: row for opcode, row in needs.items() if row[1]}, "REQUIREMENTS = "))
     unused = [f"{name[2:]}={opcode}" for opcode, (name, _, named) in table.items() if named and name not in used]
     lines.append(f"# Names for messages.\n_UNUSED = {quoted(' '.join(unused))}")

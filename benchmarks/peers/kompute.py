@@ -122,8 +122,8 @@ class Sequence(Blocking):
         """Returns a copy of the output."""
         if not self._transfers:
             self._download.eval()
-        found: Floats = self._output.data().copy()
-        return found
+        computed: Floats = self._output.data().copy()
+        return computed
 
 
 class Eager(Blocking):

@@ -60,8 +60,8 @@ class Resident:
 
     def result(self) -> Floats:
         """Returns a copy of the output."""
-        found: Floats = self._arrays[2].to_numpy()
-        return found
+        computed: Floats = self._arrays[2].to_numpy()
+        return computed
 
 
 class FromHost(Blocking, Outcome):

@@ -30,10 +30,10 @@ class Peer:
 
     def __init__(self, target: Target) -> None:
         self.wgpu = import_module("wgpu")
-        found = [each for each in self.wgpu.gpu.enumerate_adapters_sync() if each.info["backend_type"] == "Vulkan"]
-        fit = [each for each in found if each.info["device"] == target.name]
+        adapters = [item for item in self.wgpu.gpu.enumerate_adapters_sync() if item.info["backend_type"] == "Vulkan"]
+        fit = [adapter for adapter in adapters if adapter.info["device"] == target.name]
         if not fit:
-            raise Unavailable(f"it has no adapter {target.name!r}, only {[each.info['device'] for each in found]}")
+            raise Unavailable(f"it has no adapter {target.name!r}, only {[each.info['device'] for each in adapters]}")
         self.about = fit[0].summary
         largest = fit[0].limits["max-buffer-size"]
         self.device = fit[0].request_device_sync(required_limits={"max-buffer-size": largest})

@@ -27,8 +27,8 @@ def pair(n: int) -> tuple[Floats, Floats]:
 def product(n: int) -> Floats:
     """numpy's product of the pair."""
     a, b = pair(n)
-    found: Floats = a * b
-    return found
+    result: Floats = a * b
+    return result
 
 
 def windows(n: int) -> Iterator[tuple[int, int]]:
@@ -51,5 +51,5 @@ class Outcome:
 
     def result(self) -> Floats:
         """Returns the result of the last run."""
-        found: Floats = self.out
-        return found
+        computed: Floats = self.out
+        return computed

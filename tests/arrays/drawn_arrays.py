@@ -29,11 +29,11 @@ def values(rng: np.random.Generator, shape: Any, dtype: str, *, special: bool = 
         info = np.iinfo(kind)
         low, high = (info.min, info.max) if rng.random() < 0.5 else (max(info.min, -4), 4)
         return rng.integers(low, high, shape, kind, endpoint=True)
-    found = (rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3)).round(1).astype(kind)
+    result = (rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3)).round(1).astype(kind)
     if special:
         spots = rng.random(shape) < 0.2
-        found = np.where(spots, rng.choice(np.array(SPECIAL, kind), shape), found)
-    return np.asarray(found, kind)
+        result = np.where(spots, rng.choice(np.array(SPECIAL, kind), shape), result)
+    return np.asarray(result, kind)
 
 
 @st.composite

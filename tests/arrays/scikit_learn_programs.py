@@ -85,12 +85,12 @@ def _difference(program: Program, gpu: vc.Runtime, data: tuple[Any, ...]) -> str
     expected = np.asarray(program(*data))
     try:
         with sklearn.config_context(array_api_dispatch=True):
-            found = program(*[gpu.array(each) for each in data])
+            computed = program(*[gpu.array(each) for each in data])
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:300]
-    if expected.ndim and not isinstance(found, (vc.Array, np.ndarray)):
-        return f"the result is {type(found).__name__}"
-    host = np.asarray(found)
+    if expected.ndim and not isinstance(computed, (vc.Array, np.ndarray)):
+        return f"the result is {type(computed).__name__}"
+    host = np.asarray(computed)
     close = host.shape == expected.shape and np.allclose(host, expected, rtol=2e-3, atol=2e-3)
     return "" if close else f"{host.tolist()} for {expected.tolist()}"[:300]
 

@@ -48,11 +48,11 @@ def test_results_are_right_or_refused(gpu: vc.Runtime, monkeypatch: pytest.Monke
     monkeypatch.setattr(type(gpu.device), "max_binding_bytes", LIMIT)
     work, expected = _ALGORITHMS[name]
     try:
-        found = work(x, at).numpy()
+        result = work(x, at).numpy()
     except ValueError as error:
         assert f"binds at most {LIMIT}" in str(error)  # noqa: PT017  # either outcome passes
     else:
-        np.testing.assert_allclose(found, expected, atol=1e-4 if name in _ROUNDED else 0)
+        np.testing.assert_allclose(result, expected, atol=1e-4 if name in _ROUNDED else 0)
 
 
 def test_assignments_are_right(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:

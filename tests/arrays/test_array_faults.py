@@ -17,8 +17,8 @@ pytestmark = pytest.mark.device_only
 def test_operations_with_loops(gpu: vc.Runtime, name: str) -> None:
     """Their kernels find out about cut loops on some devices, and a lock is held while these are compiled."""
     x, y = np.array([1, 2, 3, 12], np.int32), np.array([5, 0, 4, 8], np.int32)
-    found = getattr(vnp, name)(gpu.array(x), gpu.array(y)) + 0
-    np.testing.assert_array_equal(found.numpy(), getattr(np, name)(x, y))
+    result = getattr(vnp, name)(gpu.array(x), gpu.array(y)) + 0
+    np.testing.assert_array_equal(result.numpy(), getattr(np, name)(x, y))
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def test_float_functions_of_integers(gpu: vc.Runtime, name: str, dtype: str) -> 
     x, y = np.array([0, 1, 0, 7], dtype), np.array([0, 0, 1, 3], dtype)
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(x, y)
-    found = getattr(vnp, name)(gpu.array(x), gpu.array(y))
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found.numpy(), expected)
+    result = getattr(vnp, name)(gpu.array(x), gpu.array(y))
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result.numpy(), expected)
 
 
 @pytest.mark.parametrize("exponent", [-1, np.int32(-2)])

@@ -19,7 +19,7 @@ FLAGS = ("C_CONTIGUOUS", "F_CONTIGUOUS", "FORC", "FNC", "W")
 def test_column_major_arrays(gpu: vc.Runtime) -> None:
     host = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
     x = gpu.array(host)
-    for found in (
+    for result in (
         vnp.asarray(host, order="F", device=gpu),
         vnp.array(x, order="F"),
         np.asfortranarray(x),
@@ -27,9 +27,9 @@ def test_column_major_arrays(gpu: vc.Runtime) -> None:
         x.astype(np.float32, order="F"),
         np.copy(x, order="F"),
     ):
-        assert (found.strides, found.tolist()) == (np.asfortranarray(host).strides, host.tolist())
-        assert found.flags.f_contiguous
-        assert np.isfortran(found)
+        assert (result.strides, result.tolist()) == (np.asfortranarray(host).strides, host.tolist())
+        assert result.flags.f_contiguous
+        assert np.isfortran(result)
     for make in (vnp.zeros, vnp.ones, vnp.empty, lambda *args, **named: vnp.full(args[0], 3, *args[1:], **named)):
         assert make((2, 3), np.float32, "F", device=gpu).strides == (4, 8)
         assert make((2, 3), np.float32, order="C", device=gpu).strides == (12, 4)
@@ -50,8 +50,8 @@ def test_elements_in_column_major_order(gpu: vc.Runtime) -> None:
     for order in ("C", "F"):
         for shape in ((4, 6), (-1, 8), 24, (3, -1, 2)):
             expected = np.reshape(host, shape, order)
-            for found in (vnp.reshape(x, shape, order), x.reshape(shape, order=order)):
-                np.testing.assert_array_equal(found.numpy(), expected)
+            for result in (vnp.reshape(x, shape, order), x.reshape(shape, order=order)):
+                np.testing.assert_array_equal(result.numpy(), expected)
         np.testing.assert_array_equal(x.ravel(order).numpy(), host.ravel(order))
         np.testing.assert_array_equal(x.flatten(order).numpy(), host.flatten(order))
 
@@ -78,7 +78,7 @@ def test_flat(gpu: vc.Runtime) -> None:
     for view in (lambda x: x, lambda x: x.T, lambda x: x[::-2, 1:]):
         mine, others = view(x), view(host)
         assert (len(mine.flat), mine.flat[3]) == (len(others.flat), others.flat[3])
-        assert [int(each) for each in mine.flat] == [*others.flat]
+        assert [int(item) for item in mine.flat] == [*others.flat]
         np.testing.assert_array_equal(np.asarray(mine.flat), others.flat)
         mine.flat[2], others.flat[2] = -1, -1
         mine.flat[::2], others.flat[::2] = 50, 50
@@ -125,13 +125,13 @@ def test_a_reshaped_view_is_a_view_where_numpys_is(gpu: vc.Runtime, data: Any) -
     steps = tuple(slice(None, None, data.draw(st.sampled_from([1, -1, 2]))) for _ in shape)
     mine, others = x.transpose(tuple(order))[steps], host.transpose(order)[steps]
     n = others.size
-    divisors = [each for each in range(1, n + 1) if n % each == 0]
+    divisors = [k for k in range(1, n + 1) if n % k == 0]
     one = data.draw(st.sampled_from(divisors))
     new = data.draw(st.sampled_from([(-1,), (one, -1), (1, n), (n, 1), (one, 1, n // one), others.shape]))
-    found, expected = mine.reshape(new), others.reshape(new)
-    np.testing.assert_array_equal(found.numpy(), expected)
-    assert np.shares_memory(found, x) is np.shares_memory(expected, host)
-    found[...] = -1
+    result, expected = mine.reshape(new), others.reshape(new)
+    np.testing.assert_array_equal(result.numpy(), expected)
+    assert np.shares_memory(result, x) is np.shares_memory(expected, host)
+    result[...] = -1
     expected[...] = -1
     np.testing.assert_array_equal(x.numpy(), host)
 

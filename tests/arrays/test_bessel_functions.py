@@ -51,8 +51,8 @@ def test_numbers_of_the_host(name: str) -> None:
     function = OWN[name]
     for dtype in (np.float32, np.float64):
         x = np.linspace(*RANGES[name], 120).astype(dtype)
-        compare(name, x, np.array([function(each) for each in x], np.float64))
-    results = [function(np.float32(each)) for each in (-math.inf, math.inf, 0, math.nan)]
+        compare(name, x, np.array([function(item) for item in x], np.float64))
+    results = [function(np.float32(item)) for item in (-math.inf, math.inf, 0, math.nan)]
     np.testing.assert_allclose(results, [*map(float, LIMITS[name].split()), math.nan], rtol=1e-6)
 
 

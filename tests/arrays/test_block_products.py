@@ -7,7 +7,6 @@ import pytest
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import block_offsets
 from vkcompute.dtypes import lookup
 
 # Blocks of 16 x 64 or 8 x 128: whole ones, cut ones, overlapping ones, columns that are no multiple of four.
@@ -17,8 +16,8 @@ SHAPES = [(16, 8, 64), (17, 9, 68), (9, 40, 129), (50, 1, 67), (3, 300, 5), (70,
 @pytest.fixture(params=["gpu", "like_a_gpu"])
 def gpu(request: pytest.FixtureRequest) -> vc.Runtime:
     """The runtime under test, as it is and with the block programs of a GPU."""
-    found: vc.Runtime = request.getfixturevalue(request.param)
-    return found
+    result: vc.Runtime = request.getfixturevalue(request.param)
+    return result
 
 
 def bound(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -36,25 +35,25 @@ def test_blocks_at_edges(gpu: vc.Runtime, shape: tuple[int, int, int], dtype: st
     m, k, n = shape
     rng = np.random.default_rng(k)
     a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
-    found = vnp.matmul(gpu.array(a), gpu.array(b)).numpy()
-    assert (found.shape, found.dtype) == ((m, n), dtype)
-    assert (abs(found - a.astype(np.longdouble) @ b.astype(np.longdouble)) <= bound(a, b)).all()
+    result = vnp.matmul(gpu.array(a), gpu.array(b)).numpy()
+    assert (result.shape, result.dtype) == ((m, n), dtype)
+    assert (abs(result - a.astype(np.longdouble) @ b.astype(np.longdouble)) <= bound(a, b)).all()
 
 
 def test_padding_and_other_rows_leave_no_trace(gpu: vc.Runtime) -> None:
     a, b = np.ones((17, 9), np.float32), np.ones((9, 68), np.float32)
     a[16], b[:, 67] = np.inf, np.nan
-    found = vnp.matmul(gpu.array(a), gpu.array(b)).numpy()
+    result = vnp.matmul(gpu.array(a), gpu.array(b)).numpy()
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(found, a @ b)
+        np.testing.assert_array_equal(result, a @ b)
 
 
 def test_stacks_and_views_are_packed_as_needed(gpu: vc.Runtime) -> None:
     host = np.arange(4 * 20 * 72, dtype=np.float32).reshape(4, 20, 72) % 7
     x = gpu.array(host)
     part, others = host[0, :16, 4:68], host[1:, 3:7, :64].swapaxes(1, 2)
-    found = vnp.matmul(x[0, :16, 4:68], x[1:, 3:7, :64].swapaxes(1, 2))
-    np.testing.assert_array_equal(found.numpy(), part @ others)
+    result = vnp.matmul(x[0, :16, 4:68], x[1:, 3:7, :64].swapaxes(1, 2))
+    np.testing.assert_array_equal(result.numpy(), part @ others)
     np.testing.assert_array_equal(vnp.matmul(x.swapaxes(1, 2), x).numpy(), host.swapaxes(1, 2) @ host)
     np.testing.assert_array_equal(vnp.matmul(x[::-1, ::2], x[1].T).numpy(), host[::-1, ::2] @ host[1].T)
 
@@ -71,6 +70,6 @@ def test_products_in_a_graph_take_new_inputs(gpu: vc.Runtime) -> None:
 
 
 def test_arrays_that_offsets_do_not_reach(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_offsets, "LARGEST", 100)
+    monkeypatch.setattr("vkcompute.tile.launch_arrays.LARGEST", 100)
     a = np.arange(144, dtype=np.float32).reshape(12, 12)
     np.testing.assert_array_equal(vnp.matmul(gpu.array(a), gpu.array(a)).numpy(), a @ a)

@@ -51,9 +51,9 @@ def needs_bools(gpu: vc.Runtime) -> None:
         pytest.skip("kernels of the device have no bytes, of which bools are")
 
 
-def check(found: Any, expected: Any, bound: float) -> None:
+def check(result: Any, expected: Any, bound: float) -> None:
     """Compares with numpy's value: the error is at most `bound` times eps, relative to the modulus."""
-    host = found.numpy()
+    host = result.numpy()
     assert (host.dtype, host.shape) == (expected.dtype, expected.shape)
     eps = np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 0
     exact = np.asarray(expected).astype(np.complex128)
@@ -80,9 +80,9 @@ def test_functions_of_two_numbers(gpu: vc.Runtime, name: str, dtype: str) -> Non
 def test_powers(gpu: vc.Runtime) -> None:
     z, w = numbers(300, "complex64"), numbers(300, "complex64", 1) / 10
     size = 1 + np.abs(w) * np.abs(np.log(z))  # the exponential multiplies the error of its argument, w * log(z)
-    found = (gpu.array(z) ** gpu.array(w)).numpy()
+    result = (gpu.array(z) ** gpu.array(w)).numpy()
     exact = z.astype(complex) ** w.astype(complex)
-    assert np.all(np.abs(found - exact) <= 6 * size * np.finfo(np.float32).eps * np.abs(exact))
+    assert np.all(np.abs(result - exact) <= 6 * size * np.finfo(np.float32).eps * np.abs(exact))
     for n in (0, 1, 2, 3, -2, 7):
         check(gpu.array(z) ** n, (z.astype(complex) ** n).astype(np.complex64), 2 * abs(n) + 5)
 
@@ -97,19 +97,19 @@ def test_special_values_and_branch_cuts(gpu: vc.Runtime, name: str) -> None:
     """Conjugate numbers have conjugate results; functions that are even or odd are so, on both sides of the cuts."""
     z = np.array([complex(a, b) for a in SPECIAL for b in SPECIAL], np.complex64)
     function = getattr(vnp, name)
-    found, mirrored = function(gpu.array(z)).numpy(), function(gpu.array(z.conj())).numpy()
+    result, mirrored = function(gpu.array(z)).numpy(), function(gpu.array(z.conj())).numpy()
     plain = ~np.isnan(z.imag)
-    same(found[plain].real, mirrored[plain].real)
-    same(found[plain].imag, -mirrored[plain].imag, zeros=name != "sign")
+    same(result[plain].real, mirrored[plain].real)
+    same(result[plain].imag, -mirrored[plain].imag, zeros=name != "sign")
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(z)
     finite = np.isfinite(z) & np.isfinite(expected)
-    np.testing.assert_allclose(found[finite], expected[finite], 3e-6, 3e-6)
+    np.testing.assert_allclose(result[finite], expected[finite], 3e-6, 3e-6)
     if name != "sign":
-        assert np.array_equal(np.signbit(found[finite].imag), np.signbit(expected[finite].imag))
+        assert np.array_equal(np.signbit(result[finite].imag), np.signbit(expected[finite].imag))
         infinite = np.isinf(z) & ~np.isnan(z) & ~np.isnan(expected)
-        np.testing.assert_allclose(found[infinite].real, expected[infinite].real, 1e-6)
-        np.testing.assert_allclose(found[infinite].imag, expected[infinite].imag, 1e-6)
+        np.testing.assert_allclose(result[infinite].real, expected[infinite].real, 1e-6)
+        np.testing.assert_allclose(result[infinite].imag, expected[infinite].imag, 1e-6)
 
 
 AROUND = [0.0, -0.0, 1e-30, 0.5, -1.5, 2.0, -3.7, 3.7, 4.0, -5.0, 30.0, 100.0, -800.0, np.inf, -np.inf, np.nan]
@@ -126,9 +126,9 @@ def test_signs_of_zero_and_special_values_are_numpys(gpu: vc.Runtime, name: str)
         z = z[(z != 0) | (name != "reciprocal")]
         with np.errstate(all="ignore"):
             expected = getattr(np, name)(z)
-        found = getattr(vnp, name)(gpu.array(z)).numpy()
+        result = getattr(vnp, name)(gpu.array(z)).numpy()
         known = ~np.isnan(expected)
-        for part, other in ((found.real, expected.real), (found.imag, expected.imag)):
+        for part, other in ((result.real, expected.real), (result.imag, expected.imag)):
             assert np.array_equal(np.isnan(part), np.isnan(other)), z[np.isnan(part) != np.isnan(other)]
             assert np.array_equal(np.isinf(part), np.isinf(other)), z[np.isinf(part) != np.isinf(other)]
             signs = known & (np.signbit(part) != np.signbit(other))
@@ -139,8 +139,8 @@ def test_sides_of_branch_cuts_after_other_functions(gpu: vc.Runtime) -> None:
     z = np.array([-3.7j, 2j, complex(-0.0, 3.7), 2, 3.7, complex(3.7, -0.0), complex(3, -0.0), 4j], np.complex64)
     x = gpu.array(z)
     for outer, inner in (("sqrt", "cosh"), ("log", "cos"), ("sqrt", "sinh"), ("log", "sin"), ("angle", "cos")):
-        found = getattr(vnp, outer)(getattr(vnp, inner)(x)).numpy()
-        np.testing.assert_allclose(found, getattr(np, outer)(getattr(np, inner)(z)), 1e-5, 1e-6, err_msg=inner)
+        result = getattr(vnp, outer)(getattr(vnp, inner)(x)).numpy()
+        np.testing.assert_allclose(result, getattr(np, outer)(getattr(np, inner)(z)), 1e-5, 1e-6, err_msg=inner)
 
 
 def test_quotients_and_powers_with_zero_and_infinite_parts(gpu: vc.Runtime) -> None:
@@ -150,9 +150,9 @@ def test_quotients_and_powers_with_zero_and_infinite_parts(gpu: vc.Runtime) -> N
     with np.errstate(all="ignore"):
         pairs = [(z[:, None] / z, gpu.array(z)[:, None] / gpu.array(z)),
                  (z[:, None] ** w, gpu.array(z)[:, None] ** gpu.array(w))]  # fmt: skip
-    for expected, found in pairs:
+    for expected, result in pairs:
         plain = ~np.isnan(expected)
-        for one, other in ((expected.real, found.numpy().real), (expected.imag, found.numpy().imag)):
+        for one, other in ((expected.real, result.numpy().real), (expected.imag, result.numpy().imag)):
             np.testing.assert_allclose(other[plain], one[plain], 1e-5, 1e-6)
             zero = plain & (one == 0)
             assert np.array_equal(np.signbit(one[zero]), np.signbit(other[zero])), z[np.nonzero(zero)[0]]
@@ -164,9 +164,9 @@ def test_functions_of_a_number_with_a_nan_are_not_numbers(gpu: vc.Runtime) -> No
     for name in UNARY:
         with np.errstate(all="ignore"):
             expected = getattr(np, name)(z)
-        found = getattr(vnp, name)(gpu.array(z)).numpy()
+        result = getattr(vnp, name)(gpu.array(z)).numpy()
         unknown = np.isnan(expected) if name != "expm1" else np.isnan(expected) & ~np.isinf(z)
-        assert np.isnan(found[unknown]).all(), name
+        assert np.isnan(result[unknown]).all(), name
 
 
 def test_powers_of_zero(gpu: vc.Runtime) -> None:
@@ -189,9 +189,9 @@ def test_results_that_only_a_part_of_which_would_overflow(gpu: vc.Runtime) -> No
     for name in ("exp", "log", "sqrt", "absolute", "arcsinh", "arctanh", "cosh", "tanh", "sign"):
         with np.errstate(all="ignore"):
             expected = getattr(np, name)(z.astype(complex)).astype(getattr(np, name)(z).dtype)
-        found = getattr(vnp, name)(gpu.array(z)).numpy()
+        result = getattr(vnp, name)(gpu.array(z)).numpy()
         held = np.isfinite(expected)
-        np.testing.assert_allclose(found[held], expected[held], 2e-5)
+        np.testing.assert_allclose(result[held], expected[held], 2e-5)
 
 
 @given(
@@ -209,8 +209,8 @@ def test_operands_are_promoted_and_broadcast(gpu: vc.Runtime, shapes: Any, kind:
 
 def test_numbers_of_python_adapt(gpu: vc.Runtime) -> None:
     z, x, n = gpu.array(np.ones(3, np.complex64)), gpu.array(np.ones(3, np.float32)), gpu.array(np.ones(3, np.int32))
-    for found in (z + 1, 1.5 * z, z - 1j, x * 1j, 2j / n, vnp.where(x > 0, x, 1j), vnp.asarray(1j), gpu.array([1j])):
-        assert found.dtype == np.complex64
+    for result in (z + 1, 1.5 * z, z - 1j, x * 1j, 2j / n, vnp.where(x > 0, x, 1j), vnp.asarray(1j), gpu.array([1j])):
+        assert result.dtype == np.complex64
     assert vnp.result_type(np.float32, 1j) == np.complex64
     assert vnp.__array_namespace_info__().default_dtypes()["complex floating"] == np.complex64
     assert (z + 1j)[0].item() == complex(z[1] + 1j) == 1 + 1j
@@ -219,10 +219,10 @@ def test_numbers_of_python_adapt(gpu: vc.Runtime) -> None:
 def test_steps_on_parts_are_fused(gpu: vc.Runtime) -> None:
     z = gpu.array(numbers(64, "complex64"))
     host = z.numpy()
-    found = vnp.absolute(vnp.exp(z * 1j) * vnp.conj(z) + 2) ** 2 - 1
-    assert found.is_pending
+    result = vnp.absolute(vnp.exp(z * 1j) * vnp.conj(z) + 2) ** 2 - 1
+    assert result.is_pending
     expected = np.abs(np.exp(host * 1j) * host.conj() + 2) ** 2 - 1
-    np.testing.assert_allclose(found.numpy(), expected, 1e-4)
+    np.testing.assert_allclose(result.numpy(), expected, 1e-4)
 
 
 REDUCTIONS = "sum", "prod", "mean", "var", "std", "any", "all", "count_nonzero"
@@ -236,21 +236,21 @@ def test_reductions(gpu: vc.Runtime, name: str, axis: Any) -> None:
     z = numbers(60, "complex64").reshape(3, 4, 5) / 3
     for keepdims in (False, True):
         expected = getattr(np, name)(z.astype(complex), axis=axis, keepdims=keepdims)
-        found = getattr(vnp, name)(gpu.array(z), axis=axis, keepdims=keepdims).numpy()
-        assert found.shape == np.shape(expected)
-        np.testing.assert_allclose(found, expected, 60 * 1.2e-7, 60 * 1.2e-7)
+        result = getattr(vnp, name)(gpu.array(z), axis=axis, keepdims=keepdims).numpy()
+        assert result.shape == np.shape(expected)
+        np.testing.assert_allclose(result, expected, 60 * 1.2e-7, 60 * 1.2e-7)
     assert getattr(vnp, name)(gpu.array(z[:, :0]), axis=1).shape == (3, 5)
 
 
 def test_cumulative(gpu: vc.Runtime) -> None:
     z = numbers(60, "complex64").reshape(3, 4, 5)
     for axis in range(3):
-        found = (
+        result = (
             vnp.cumulative_sum(gpu.array(z), axis=axis).numpy(),
             vnp.cumulative_prod(gpu.array(z), axis=axis).numpy(),
         )
-        np.testing.assert_allclose(found[0], np.cumsum(z, axis), 1e-5, 1e-5)
-        np.testing.assert_allclose(found[1], np.cumprod(z, axis), 1e-5)
+        np.testing.assert_allclose(result[0], np.cumsum(z, axis), 1e-5, 1e-5)
+        np.testing.assert_allclose(result[1], np.cumprod(z, axis), 1e-5)
     first = vnp.cumulative_prod(gpu.array(z), axis=2, include_initial=True)
     assert first.shape == (3, 4, 6)
     assert np.all(first.numpy()[..., 0] == 1)
@@ -259,7 +259,7 @@ def test_cumulative(gpu: vc.Runtime) -> None:
 def test_products(gpu: vc.Runtime) -> None:
     z = numbers(60, "complex64").reshape(3, 4, 5)
     a, x = gpu.array(z), gpu.array(z.real.copy())
-    for found, expected in (
+    for result, expected in (
         (vnp.matmul(a, a.mT), z @ z.swapaxes(1, 2)),
         (vnp.matmul(x, a.mT), z.real @ z.swapaxes(1, 2)),
         (vnp.vecdot(a, a), np.sum(z.conj() * z, -1)),
@@ -269,8 +269,8 @@ def test_products(gpu: vc.Runtime) -> None:
         (vnp.trace(a), np.trace(z)),
         (vnp.kron(a[0], a[1]), np.kron(z[0], z[1])),
     ):
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found.numpy(), expected, 1e-5, 1e-3)
+        assert result.dtype == expected.dtype
+        np.testing.assert_allclose(result.numpy(), expected, 1e-5, 1e-3)
 
 
 @given(data=st.data())
@@ -293,7 +293,7 @@ def test_elements_are_arranged(gpu: vc.Runtime) -> None:
         z = numbers(60, dtype).reshape(3, 4, 5)
         a = gpu.array(z)
         mask, at = z.real > 0, [2, 0, 2]
-        for found, expected in (
+        for result, expected in (
             (a[gpu.array(mask)], z[mask]),
             (a[at, 1], z[at, 1]),
             (vnp.take(a, gpu.array(np.array(at)), axis=0), z[at]),
@@ -309,7 +309,7 @@ def test_elements_are_arranged(gpu: vc.Runtime) -> None:
             (a.astype(bool), z.astype(bool)),
             (vnp.nonzero(a * a.real)[1], np.nonzero(z * z.real)[1]),
         ):
-            assert np.array_equal(found.numpy(), expected)
+            assert np.array_equal(result.numpy(), expected)
         a[gpu.array(mask)], z[mask] = 1j, 1j
         a[at], z[at] = gpu.array(z[[0, 1, 2]]), z[[0, 1, 2]]
         a *= 1j
@@ -318,8 +318,8 @@ def test_elements_are_arranged(gpu: vc.Runtime) -> None:
 
 def test_views_of_any_shape_are_joined(gpu: vc.Runtime) -> None:
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-    found = vnp.concat([gpu.array(x)[:, ::2], gpu.array(x)[:, :1]], axis=1)
-    assert np.array_equal(found.numpy(), np.concatenate([x[:, ::2], x[:, :1]], 1))
+    result = vnp.concat([gpu.array(x)[:, ::2], gpu.array(x)[:, :1]], axis=1)
+    assert np.array_equal(result.numpy(), np.concatenate([x[:, ::2], x[:, :1]], 1))
 
 
 def test_order_is_that_of_numpy(gpu: vc.Runtime) -> None:
@@ -328,25 +328,25 @@ def test_order_is_that_of_numpy(gpu: vc.Runtime) -> None:
     x = np.random.default_rng(3).permutation(z)
     same_order = vnp.sort(gpu.array(x)).numpy(), np.sort(x)
     for part in ("real", "imag"):
-        assert np.array_equal(*[getattr(each, part) for each in same_order], equal_nan=True)
+        assert np.array_equal(*[getattr(item, part) for item in same_order], equal_nan=True)
     plain = np.repeat(z[~np.isnan(z)], 3)
-    found = vnp.unique_all(gpu.array(plain[::-1].copy()))
+    result = vnp.unique_all(gpu.array(plain[::-1].copy()))
     values, counts = np.unique(plain, return_counts=True)
-    assert np.array_equal(found.values.numpy(), values)
-    assert np.array_equal(found.counts.numpy(), counts)
+    assert np.array_equal(result.values.numpy(), values)
+    assert np.array_equal(result.counts.numpy(), counts)
 
 
 SOME = [1.0, 0.0, -0.0, -np.inf, np.inf, np.nan, 2.0]
 COMPLEX = np.array([complex(a, b) for a in SOME for b in SOME], np.complex64)
 
 
-def same_parts(found: Any, expected: Any) -> None:
+def same_parts(result: Any, expected: Any) -> None:
     """Asserts that both parts of complex numbers are equal, and NaN in the same places."""
-    found = found.numpy()
-    assert found.dtype == expected.dtype
-    assert found.shape == expected.shape
+    result = result.numpy()
+    assert result.dtype == expected.dtype
+    assert result.shape == expected.shape
     for part in ("real", "imag"):
-        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+        np.testing.assert_array_equal(getattr(result, part), getattr(expected, part))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -376,8 +376,8 @@ def test_extremes_of_complex_numbers(gpu: vc.Runtime, name: str, axis: Any, with
 def test_places_of_complex_extremes(gpu: vc.Runtime, name: str, axis: int | None) -> None:
     for numbers in (COMPLEX, COMPLEX[np.isfinite(COMPLEX)]):
         z = np.random.default_rng(8).choice(numbers, (6, 7))
-        found = getattr(vnp, name)(gpu.array(z), axis=axis)
-        np.testing.assert_array_equal(found.numpy(), getattr(np, name)(z, axis=axis))
+        result = getattr(vnp, name)(gpu.array(z), axis=axis)
+        np.testing.assert_array_equal(result.numpy(), getattr(np, name)(z, axis=axis))
 
 
 def test_complex_extremes_take_a_mask_and_an_initial_value(gpu: vc.Runtime) -> None:
@@ -394,8 +394,8 @@ def test_complex_extremes_take_a_mask_and_an_initial_value(gpu: vc.Runtime) -> N
 def test_search_in_complex_numbers(gpu: vc.Runtime, side: str) -> None:
     ordered = np.sort(np.random.default_rng(9).choice(COMPLEX[np.isfinite(COMPLEX)], 30))
     values = COMPLEX[np.isfinite(COMPLEX)].reshape(-1, 2)
-    found = vnp.searchsorted(gpu.array(ordered), gpu.array(values), side)
-    np.testing.assert_array_equal(found.numpy(), np.searchsorted(ordered, values, side))
+    result = vnp.searchsorted(gpu.array(ordered), gpu.array(values), side)
+    np.testing.assert_array_equal(result.numpy(), np.searchsorted(ordered, values, side))
     some = COMPLEX[::3]
     np.testing.assert_array_equal(vnp.isin(gpu.array(COMPLEX), gpu.array(some)).numpy(), np.isin(COMPLEX, some))
     assert vnp.searchsorted(gpu.array(ordered[:0]), gpu.array(values)).numpy().max() == 0
@@ -435,5 +435,5 @@ def test_functions_of_narrower_numbers_have_limits_of_float64(gpu: vc.Runtime, n
     host = np.array([0, 1, -1, 3, 1000], dtype)
     with np.errstate(all="ignore"):
         wanted = getattr(np, name)(host.astype(np.complex128))
-    found = getattr(vnp, name)(gpu.array(host).astype(np.complex128)).numpy()
-    assert np.allclose(found, wanted, 1e-14, 1e-300, equal_nan=True)
+    result = getattr(vnp, name)(gpu.array(host).astype(np.complex128)).numpy()
+    assert np.allclose(result, wanted, 1e-14, 1e-300, equal_nan=True)

@@ -38,8 +38,8 @@ def test_python(x: vc.Array) -> None:
 
 def test_dlpack_alone(gpu: vc.Runtime) -> None:
     data = np.arange(6, dtype=np.int32).reshape(2, 3)
-    for found in (gpu.array(Lent(data.T)), vnp.from_dlpack(Lent(data.T), device=gpu)):
-        np.testing.assert_array_equal(found.numpy(), data.T)
+    for result in (gpu.array(Lent(data.T)), vnp.from_dlpack(Lent(data.T), device=gpu)):
+        np.testing.assert_array_equal(result.numpy(), data.T)
 
 
 def test_matplotlib(x: vc.Array) -> None:
@@ -67,9 +67,9 @@ def test_joblib(x: vc.Array, tmp_path: Any) -> None:
 
 def test_xarray(x: vc.Array) -> None:
     xarray = pytest.importorskip("xarray")
-    found = (xarray.DataArray(x.reshape(2, 3), dims=("row", "column")) * 2).mean("row")
-    assert type(found.data) is vc.Array
-    assert found.data.tolist() == [3, 5, 7]
+    result = (xarray.DataArray(x.reshape(2, 3), dims=("row", "column")) * 2).mean("row")
+    assert type(result.data) is vc.Array
+    assert result.data.tolist() == [3, 5, 7]
 
 
 def test_torch(gpu: vc.Runtime, x: vc.Array) -> None:

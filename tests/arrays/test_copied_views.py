@@ -72,9 +72,9 @@ def test_pieces_side_by_side(gpu: vc.Runtime, most: int, data: st.DataObject) ->
     order = data.draw(st.permutations(range(3)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(views, "_MOST_JOINED", most)
-        found = vnp.concat([each.transpose(order) for each, _ in pieces], axis=order.index(axis % 3))
-    expected = np.concatenate([each.transpose(order) for _, each in pieces], order.index(axis % 3))
-    assert np.array_equal(found.numpy(), expected)
+        result = vnp.concat([item.transpose(order) for item, _ in pieces], axis=order.index(axis % 3))
+    expected = np.concatenate([item.transpose(order) for _, item in pieces], order.index(axis % 3))
+    assert np.array_equal(result.numpy(), expected)
 
 
 def test_pieces_in_a_graph(gpu: vc.Runtime) -> None:
@@ -96,11 +96,11 @@ def test_sliding_windows(gpu: vc.Runtime, window: tuple[int, ...], axis: tuple[i
         if window == (5, 1) and len(expected) < 5:
             continue
         wanted = np.lib.stride_tricks.sliding_window_view(expected, window, axis)
-        found = np.lib.stride_tricks.sliding_window_view(x, window, axis)
-        assert type(found) is vc.Array
-        assert np.array_equal(found.numpy(), wanted)
-        assert np.allclose((found * 2).sum(-1).numpy(), (wanted * 2).sum(-1))
-        assert np.array_equal(found.copy().numpy(), wanted)
+        result = np.lib.stride_tricks.sliding_window_view(x, window, axis)
+        assert type(result) is vc.Array
+        assert np.array_equal(result.numpy(), wanted)
+        assert np.allclose((result * 2).sum(-1).numpy(), (wanted * 2).sum(-1))
+        assert np.array_equal(result.copy().numpy(), wanted)
 
 
 @vc.kernel

@@ -16,10 +16,10 @@ from vkcompute.arrays.algorithms.fft import fft, irfft, rfft
 _LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 30, 49, 64, 97, 105, 121, 210, 343, 509, 1000, 1024, 4099]
 
 
-def close(found: HostArray, expected: HostArray, dtype: str) -> None:
+def close(result: HostArray, expected: HostArray, dtype: str) -> None:
     """Compares with an error relative to the root mean square, of 30 roundings."""
     bound = 30 * np.finfo(dtype).eps * max(np.sqrt(np.mean(np.abs(expected) ** 2)), 1e-30) if expected.size else 0
-    np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=bound)
 
 
 def pairs(z: HostArray, dtype: str) -> HostArray:
@@ -34,8 +34,8 @@ def complex_of(x: HostArray) -> HostArray:
 @pytest.mark.parametrize("n", _LENGTHS)
 def test_lengths(gpu: vc.Runtime, n: int, inverse: bool) -> None:
     x = np.random.default_rng(n).standard_normal((2, n, 2)).astype(np.float32)
-    found = complex_of(fft(gpu.array(x), inverse=inverse, scale=1 / n if inverse else 1).numpy())
-    close(found, (np.fft.ifft if inverse else np.fft.fft)(complex_of(x)), "float32")
+    result = complex_of(fft(gpu.array(x), inverse=inverse, scale=1 / n if inverse else 1).numpy())
+    close(result, (np.fft.ifft if inverse else np.fft.fft)(complex_of(x)), "float32")
 
 
 @given(data=st.data(), seed=seeds())
@@ -59,24 +59,24 @@ def test_real_numbers(gpu: vc.Runtime, data: Any, seed: int) -> None:
     x, array = viewed(data, gpu, np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
     half = np.fft.rfft(x.astype(float), axis=axis)
-    found = rfft(array, axis)
-    close(complex_of(found.numpy()), half, "float32")
+    result = rfft(array, axis)
+    close(complex_of(result.numpy()), half, "float32")
     n = x.shape[axis]
-    close(irfft(found, n, axis, scale=1 / n).numpy(), x, "float32")
+    close(irfft(result, n, axis, scale=1 / n).numpy(), x, "float32")
 
 
 def test_the_mirror_ignores_imaginary_parts_of_real_elements(gpu: vc.Runtime) -> None:
     z = np.array([1 + 5j, 2 - 1j, 3 + 7j])
-    found = irfft(gpu.array(pairs(z, "float32")), 4, scale=1 / 4)
-    close(found.numpy(), np.fft.irfft(z, 4), "float32")
+    result = irfft(gpu.array(pairs(z, "float32")), 4, scale=1 / 4)
+    close(result.numpy(), np.fft.irfft(z, 4), "float32")
 
 
 def test_infinities_stay_in_their_row(gpu: vc.Runtime) -> None:
     x = np.ones((2, 11, 2), np.float32)
     x[0, 0] = np.inf
-    found = fft(gpu.array(x)).numpy()
-    assert not np.isfinite(found[0]).any()
-    close(complex_of(found[1]), np.fft.fft(complex_of(x[1])), "float32")
+    result = fft(gpu.array(x)).numpy()
+    assert not np.isfinite(result[0]).any()
+    close(complex_of(result[1]), np.fft.fft(complex_of(x[1])), "float32")
 
 
 def test_empty_rows(gpu: vc.Runtime) -> None:

@@ -47,16 +47,16 @@ def compare(name: str, x: HostArray, array: Any, *args: Any) -> None:
         with pytest.raises(ValueError if isinstance(error, IndexError) else type(error)):
             getattr(vnp.fft, name)(array, *args)
         return
-    found = getattr(vnp.fft, name)(array, *args)
+    result = getattr(vnp.fft, name)(array, *args)
     single = x.dtype not in (np.float64, np.complex128)
     kind = {"c": "complex", "f": "float"}[expected.dtype.kind]
     size = {"c": 64, "f": 32}[expected.dtype.kind] * (1 if single else 2)
-    assert (found.dtype, found.shape) == (np.dtype(f"{kind}{size}"), expected.shape)
+    assert (result.dtype, result.shape) == (np.dtype(f"{kind}{size}"), expected.shape)
     if expected.size:
         eps = np.finfo(np.float32 if single else np.float64).eps
-        norm = np.linalg.norm(expected) + np.abs(exact).max(initial=0) * np.finfo(found.dtype).eps
+        norm = np.linalg.norm(expected) + np.abs(exact).max(initial=0) * np.finfo(result.dtype).eps
         steps = np.log2(expected.size + x.size) + 2
-        assert np.linalg.norm(found.numpy() - expected) <= 6 * eps * steps * norm + np.finfo(np.float32).tiny
+        assert np.linalg.norm(result.numpy() - expected) <= 6 * eps * steps * norm + np.finfo(np.float32).tiny
 
 
 @given(data=st.data())
@@ -80,8 +80,8 @@ def test_along_several_axes(gpu: vc.Runtime, name: str, data: Any) -> None:
 def test_default_axes_and_numpys_own_functions(gpu: vc.Runtime, name: str) -> None:
     x = np.random.default_rng(0).standard_normal((3, 4, 6)).astype(np.float32)
     compare(name, x, gpu.array(x))
-    found, own = getattr(np.fft, name)(gpu.array(x)), getattr(vnp.fft, name)(gpu.array(x))
-    assert np.array_equal(found.numpy(), own.numpy())
+    result, own = getattr(np.fft, name)(gpu.array(x)), getattr(vnp.fft, name)(gpu.array(x))
+    assert np.array_equal(result.numpy(), own.numpy())
 
 
 @pytest.mark.parametrize("n", [1, 2, 11, 1000, 4099])
@@ -91,14 +91,14 @@ def test_there_and_back_with_doubles(gpu: vc.Runtime, n: int) -> None:
     for norm in ("backward", "ortho", "forward"):
         compare("fft", x, gpu.array(x, np.float64), None, -1, norm)
         compare("ifft", x, gpu.array(x, np.float64), None, -1, norm)
-        found = vnp.fft.irfft(vnp.fft.rfft(gpu.array(x, np.float64), norm=norm), n, norm=norm).numpy()
-        np.testing.assert_allclose(found, x, rtol=0, atol=100 * np.finfo(float).eps)
+        result = vnp.fft.irfft(vnp.fft.rfft(gpu.array(x, np.float64), norm=norm), n, norm=norm).numpy()
+        np.testing.assert_allclose(result, x, rtol=0, atol=100 * np.finfo(float).eps)
 
 
 def test_lazy_operands_and_the_array_itself(gpu: vc.Runtime) -> None:
     x = gpu.array(np.arange(8, dtype=np.float32))
-    found = abs(vnp.fft.fft(x + 1) * 2)
-    np.testing.assert_allclose(found.numpy(), np.abs(np.fft.fft(np.arange(8) + 1) * 2), rtol=1e-5)
+    result = abs(vnp.fft.fft(x + 1) * 2)
+    np.testing.assert_allclose(result.numpy(), np.abs(np.fft.fft(np.arange(8) + 1) * 2), rtol=1e-5)
     assert x.tolist() == list(range(8))
 
 
@@ -125,9 +125,9 @@ def test_shifts(gpu: vc.Runtime, name: str, data: Any) -> None:
 @pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
 def test_frequencies(gpu: vc.Runtime, name: str) -> None:
     for n, d in ((1, 1.0), (2, 0.5), (7, 0.1), (8, -2.0)):
-        found = getattr(vnp.fft, name)(n, d, device=gpu)
-        assert found.dtype == np.float32
-        assert np.array_equal(found.numpy(), getattr(np.fft, name)(n, d).astype(np.float32))
+        result = getattr(vnp.fft, name)(n, d, device=gpu)
+        assert result.dtype == np.float32
+        assert np.array_equal(result.numpy(), getattr(np.fft, name)(n, d).astype(np.float32))
     with pytest.raises(ValueError, match=r"at least 1 element .*got 0"):
         getattr(vnp.fft, name)(0, device=gpu)
     with pytest.raises(ValueError, match="floats; got dtype=int32"):

@@ -49,8 +49,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 def test_numbers_and_sequences_are_arrays(call: Callable[[Any], Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = call(vnp)
-    for one, other in zip(np.atleast_1d(found), np.atleast_1d(call(np)), strict=True):
+        result = call(vnp)
+    for one, other in zip(np.atleast_1d(result), np.atleast_1d(call(np)), strict=True):
         assert np.shape(one) == np.shape(other)
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-6)
 
@@ -62,11 +62,11 @@ def test_numbers_and_sequences_are_arrays(call: Callable[[Any], Any]) -> None:
 )  # fmt: skip
 def test_numpy_arrays_are_copied_with_a_warning(gpu: vc.Runtime, call: Callable[[Any, Any], Any], at: int) -> None:
     data = [np.arange(3, dtype=np.float32), np.ones(3, np.float32)]
-    operands = [gpu.array(each) if which == at else each for which, each in enumerate(data)]
+    operands = [gpu.array(host) if which == at else host for which, host in enumerate(data)]
     with pytest.warns(vc.HostCopyWarning, match="keep the data there"):
-        found = call(*operands)
-    assert type(found) is vc.Array
-    np.testing.assert_array_equal(found.numpy(), call(*data))
+        result = call(*operands)
+    assert type(result) is vc.Array
+    np.testing.assert_array_equal(result.numpy(), call(*data))
 
 
 def test_results_are_not_written_to_copies(gpu: vc.Runtime) -> None:
@@ -108,8 +108,8 @@ GRIDS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.device_only
 @pytest.mark.parametrize("call", GRIDS.values(), ids=list(GRIDS))
 def test_arrays_written_as_indices(call: Callable[[Any], Any]) -> None:
-    found, expected = call(vnp), call(np)
-    for one, other in zip(found, expected, strict=True):
+    result, expected = call(vnp), call(np)
+    for one, other in zip(result, expected, strict=True):
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-6)
         assert one.shape == other.shape
         assert one.dtype.kind == other.dtype.kind
@@ -134,10 +134,11 @@ def test_none_is_no_array(gpu: vc.Runtime, space: Any) -> None:
         if first.kind == first.VAR_POSITIONAL or inspect.signature(function).return_annotation == "None":
             continue
         required = [
-            each for each in inspect.signature(function).parameters.values()
-            if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+            parameter for parameter in inspect.signature(function).parameters.values()
+            if parameter.default is parameter.empty
+            and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]  # fmt: skip
-        others = [1 if each.annotation == "int" else x for each in required[1:]]
+        others = [1 if item.annotation == "int" else x for item in required[1:]]
         try:
             function(None, *others)
         except TypeError as error:
@@ -171,9 +172,9 @@ def test_reductions_of_bits_take_initial_and_where(gpu: vc.Runtime, name: str) -
     ):
         expected = getattr(np, name).reduce(data, **options)
         given = {key: gpu.array(value) if np.ndim(value) else value for key, value in options.items()}  # type: ignore[attr-defined]
-        found = getattr(vnp, name).reduce(gpu.array(data), **given)
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found.numpy(), expected)
+        result = getattr(vnp, name).reduce(gpu.array(data), **given)
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result.numpy(), expected)
     with pytest.raises(TypeError, match=f"^{name}.reduce takes integers or bools; got float32; convert with .astype"):
         getattr(vnp, name).reduce(gpu.zeros(3))
     with pytest.raises(TypeError, match=f"^{name}.reduce: initial is an integer; got 0.5"):

@@ -27,41 +27,41 @@ def indices(draw: Any, shape: tuple[int, ...], with_masks: bool) -> tuple[Any, .
     """Draws an index with at least one array: ints, slices, None and an ellipsis between arrays and masks."""
     common = draw(st.sampled_from([(), (1,), (3,), (2, 3), (0,)]))
     rng = np.random.default_rng(draw(seeds()))
-    found: list[Any] = []
+    results: list[Any] = []
     kinds = ["slice", "int", "array", "array", "none"] + ["mask"] * with_masks
     for n in shape:
         kind = draw(st.sampled_from(kinds))
         if kind == "none":
-            found.append(None)
+            results.append(None)
             kind = "array"
         if kind == "int" and n:
-            found.append(int(rng.integers(-n, n)))
+            results.append(int(rng.integers(-n, n)))
         elif kind == "mask" and len(common) == 1:
             mask = np.zeros(n, bool)
             mask[rng.permutation(n)[: common[0]]] = True
-            found.append(mask if mask.sum() in (1, common[0]) else slice(None))
+            results.append(mask if mask.sum() in (1, common[0]) else slice(None))
         elif kind == "array" and (n or 0 in common):
-            found.append(rng.integers(-n, max(n, 1), common) if n else np.zeros(common, int))
+            results.append(rng.integers(-n, max(n, 1), common) if n else np.zeros(common, int))
         else:
-            found.append(slice(None, None, draw(st.sampled_from([1, -1, 2]))))
-    place = draw(st.integers(0, len(found)))
-    rest = draw(st.integers(0, len(found) - place))
-    if all(isinstance(each, slice) for each in found[place : place + rest]):
-        found[place : place + rest] = [Ellipsis]
-    if not any(isinstance(each, np.ndarray) for each in found):
-        found.append(True)
-    return tuple(found)
+            results.append(slice(None, None, draw(st.sampled_from([1, -1, 2]))))
+    place = draw(st.integers(0, len(results)))
+    rest = draw(st.integers(0, len(results) - place))
+    if all(isinstance(result, slice) for result in results[place : place + rest]):
+        results[place : place + rest] = [Ellipsis]
+    if not any(isinstance(result, np.ndarray) for result in results):
+        results.append(True)
+    return tuple(results)
 
 
 def on_device(gpu: vc.Runtime, index: tuple[Any, ...]) -> tuple[Any, ...]:
     """Makes device arrays of every other array."""
     wide = bool(dtypes_of(gpu, "int64"))
-    found: list[Any] = []
-    for place, each in enumerate(index):
-        if isinstance(each, np.ndarray) and place % 2:
-            each = gpu.array(each if wide or each.dtype == bool else each.astype(np.int32))
-        found.append(each)
-    return tuple(found)
+    results: list[Any] = []
+    for place, array in enumerate(index):
+        if isinstance(array, np.ndarray) and place % 2:
+            array = gpu.array(array if wide or array.dtype == bool else array.astype(np.int32))
+        results.append(array)
+    return tuple(results)
 
 
 @given(data=st.data(), seed=seeds())
@@ -110,8 +110,8 @@ def test_take(gpu: vc.Runtime, data: Any, seed: int) -> None:
     reach = n if mode == "raise" else 3 * n
     kind = data.draw(st.sampled_from(dtypes_of(gpu, "int32 uint32 int8 uint64 int64")))
     at = rng.integers(0 if kind[0] == "u" else -reach, reach, (2, 3)).astype(kind)
-    found = take(array, gpu.array(at), axis, mode).numpy()
-    np.testing.assert_array_equal(found, np.take(x, at.astype(np.int64), axis, mode=mode))
+    result = take(array, gpu.array(at), axis, mode).numpy()
+    np.testing.assert_array_equal(result, np.take(x, at.astype(np.int64), axis, mode=mode))
 
 
 @given(data=st.data(), seed=seeds())
@@ -122,8 +122,8 @@ def test_along_an_axis(gpu: vc.Runtime, data: Any, seed: int) -> None:
     shape = [n if at == axis % 3 else data.draw(st.sampled_from([1, n])) for at, n in enumerate(x.shape)]
     shape[axis] = data.draw(st.integers(0, 6))
     at = rng.integers(-x.shape[axis], x.shape[axis], shape).astype(np.int32)
-    found = take_along_axis(array, gpu.array(at), axis)
-    np.testing.assert_array_equal(found.numpy(), np.take_along_axis(x, at, axis))
+    result = take_along_axis(array, gpu.array(at), axis)
+    np.testing.assert_array_equal(result.numpy(), np.take_along_axis(x, at, axis))
     x = x.copy()
     np.put_along_axis(x, at, 7, axis)
     put_along_axis(array, gpu.array(at), gpu.array(np.int32(7)), axis)
@@ -159,9 +159,9 @@ def test_an_index_out_of_range(gpu: vc.Runtime, at: list[int]) -> None:
     with pytest.raises(IndexError, match=message):
         indexing.get(x, (slice(None), np.array(at)))
     if abs(worst) < 2**40:
-        found = indexing.get(x, (slice(None), gpu.array(np.array(at, np.int32))))
+        result = indexing.get(x, (slice(None), gpu.array(np.array(at, np.int32))))
         with pytest.raises(IndexError, match=message):
-            found.numpy()
+            result.numpy()
 
 
 def test_elements_with_an_index_out_of_range_are_not_assigned(gpu: vc.Runtime) -> None:

@@ -61,7 +61,7 @@ class Machine:
 
     def __init__(self, gpu: vc.Runtime) -> None:
         self.hosts: list[Any] = [np.arange(N, dtype=np.int32) * (k + 1) for k in range(6)]
-        self.arrays: list[Any] = [gpu.array(each) for each in self.hosts]
+        self.arrays: list[Any] = [gpu.array(host) for host in self.hosts]
 
     def step(self, kind: str, *args: Any) -> None:
         getattr(self, kind)(*args)
@@ -145,7 +145,7 @@ def test_an_expression_is_one_launch(unlimited: vc.Runtime) -> None:
     unlimited.wait()
     kept = [x + 1, x * 2]
     assert launches(unlimited, lambda: None) == 2  # wait() computes what is pending
-    assert not any(each.is_pending for each in kept)
+    assert not any(array.is_pending for array in kept)
 
 
 def test_what_costs_much_and_is_read_twice_is_computed_once(gpu: vc.Runtime) -> None:
@@ -175,10 +175,10 @@ def test_what_costs_much_and_is_read_twice_is_computed_once(gpu: vc.Runtime) -> 
 
 def test_long_chains_and_many_operands_are_divided(gpu: vc.Runtime) -> None:
     data = [np.full(50, k, np.int32) for k in range(40)]
-    arrays = [gpu.array(each) for each in data]
+    arrays = [gpu.array(host) for host in data]
     total = arrays[0]
-    for each in arrays[1:]:
-        total = total + each * 2
+    for array in arrays[1:]:
+        total = total + array * 2
     assert np.array_equal(total.numpy(), data[0] + 2 * sum(data[1:]))
     x = arrays[1]
     for _ in range(5 * lazy.MOST_STEPS):
@@ -192,7 +192,7 @@ def test_results_are_the_same_to_the_bit_unfused(gpu: vc.Runtime, monkeypatch: p
 
     def results() -> list[Any]:
         z = vnp.exp(x) * y - vnp.tanh(x / y) + (x - vnp.mean(x, axis=0)) ** 2
-        return [each.numpy() for each in (z, vnp.sum(z), vnp.var(z, axis=1), vnp.where(z > 0, z, y * 1e8 + 1 - 1e8))]
+        return [array.numpy() for array in (z, vnp.sum(z), vnp.var(z, axis=1), vnp.where(z > 0, z, y * 1e8 + 1 - 1e8))]
 
     fused = results()
     monkeypatch.setattr(lazy, "fuses", False)

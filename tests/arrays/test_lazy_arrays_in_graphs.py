@@ -18,18 +18,18 @@ import vkcompute as vc
 
 def on_thread(work: Callable[[], Any]) -> list[Any]:
     """Returns what `work` returns, or its error, on another thread."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            results.append(work())
         except Exception as error:
-            found.append(error)
+            results.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    return found
+    return results
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -72,8 +72,8 @@ def test_work_of_other_threads_leaves_a_recording_alone(gpu: vc.Runtime, kind: s
     x, z, w = gpu.zeros(8, np.int32), gpu.zeros(8, np.int32), gpu.zeros(8, np.int32)
     with gpu.record(w=w) as graph:
         y = x + (graph["w"] if of_input else 1)
-        (found,) = on_thread(lambda: WORK[kind](gpu, x))
-        assert not isinstance(found, Exception)
+        (result,) = on_thread(lambda: WORK[kind](gpu, x))
+        assert not isinstance(result, Exception)
         z[...] = y
     for value in (10, 20):
         x.fill(value)
@@ -175,8 +175,8 @@ def test_a_copy_while_memory_is_short_changes_its_target_alone(gpu: vc.Runtime) 
             moved += runtime.memory().spilled
             assert (target == 7).all()
             assert (pending == 1).all()
-            assert all((each == 100 + i).all() for i, each in enumerate(kept[:-20]))
-            assert all((each == 5).all() for each in [*recent, *kept[-20:]])
+            assert all((item == 100 + i).all() for i, item in enumerate(kept[:-20]))
+            assert all((item == 5).all() for item in [*recent, *kept[-20:]])
     assert moved
 
 
@@ -253,10 +253,10 @@ def test_what_nobody_needs_of_a_recording_is_not_computed(gpu: vc.Runtime) -> No
         left = z * 3 - y
         out[...] = z
     assert "3 tasks" in repr(graph)  # y, z and the copy
-    for each in (y, left):
-        assert not each.is_pending
+    for array in (y, left):
+        assert not array.is_pending
         with pytest.raises(ValueError, match="has memory only while the graph runs"):
-            each.numpy()
+            array.numpy()
     with contextlib.suppress(ZeroDivisionError), gpu.record():
         failed = x + 1
         raise ZeroDivisionError

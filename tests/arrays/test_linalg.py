@@ -20,10 +20,10 @@ def matrices(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
 
 
-def close(found: Any, expected: Any, size: float = 1) -> None:
-    assert found.dtype == np.float32
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-4 * size)
+def close(result: Any, expected: Any, size: float = 1) -> None:
+    assert result.dtype == np.float32
+    assert result.shape == np.shape(expected)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-4 * size)
 
 
 @pytest.mark.parametrize("name", ["det", "inv", "eigvalsh", "svdvals", "pinv", "cond"])
@@ -65,10 +65,10 @@ def test_equations(gpu: vc.Runtime) -> None:
     close(linalg.solve(x, y), np.linalg.solve(a.astype(float), b))
     close(linalg.solve(x, y[:, 0]), np.linalg.solve(a.astype(float), b[:, :1])[..., 0])
     tall = matrices(6, 3)
-    found, expected = linalg.lstsq(gpu.array(tall), gpu.array(matrices(6))), np.linalg.lstsq(tall, matrices(6), None)
-    close(found.x, expected[0])
-    close(found.residuals, expected[1])
-    assert found.rank.item() == 3
+    result, expected = linalg.lstsq(gpu.array(tall), gpu.array(matrices(6))), np.linalg.lstsq(tall, matrices(6), None)
+    close(result.x, expected[0])
+    close(result.residuals, expected[1])
+    assert result.rank.item() == 3
     assert linalg.matrix_rank(gpu.full((4, 3), 1.0)).item() == 1
     assert linalg.matrix_rank(gpu.array(np.diag(np.float32([1, 0.1, 1e-3]))), rtol=0.01).item() == 2
 
@@ -100,8 +100,8 @@ def test_norms_of_matrices(gpu: vc.Runtime, ord: Any) -> None:
 
 def test_norms_of_integers_and_of_half_floats(gpu: vc.Runtime) -> None:
     close(linalg.vector_norm(gpu.array(np.array([3, -4], np.int32))), 5)
-    found = linalg.vector_norm(gpu.array(np.full(10_000, 2, np.float16)))
-    assert (found.item(), found.dtype) == (200, np.float16)
+    result = linalg.vector_norm(gpu.array(np.full(10_000, 2, np.float16)))
+    assert (result.item(), result.dtype) == (200, np.float16)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7, -1, -3])
@@ -114,7 +114,7 @@ def test_powers_of_matrices(gpu: vc.Runtime, n: int) -> None:
 
 def test_products_of_several_matrices(gpu: vc.Runtime) -> None:
     hosts = [matrices(4), matrices(4, 9), matrices(9, 2), matrices(2, 5)]
-    arrays = [gpu.array(each) for each in hosts]
+    arrays = [gpu.array(host) for host in hosts]
     close(linalg.multi_dot(arrays), np.linalg.multi_dot(hosts), 10)
     close(linalg.multi_dot(arrays[1:]), np.linalg.multi_dot(hosts[1:]), 10)
     close(linalg.multi_dot([arrays[0], arrays[1], gpu.array(matrices(9))]), hosts[0] @ hosts[1] @ matrices(9), 10)

@@ -17,13 +17,13 @@ INF, NAN = np.inf, np.nan
 
 def agree(gpu: vc.Runtime, call: Any, *given: Any, rtol: float = 1e-6) -> None:
     """Compares a call of the namespace and device arrays with that of NumPy and host arrays."""
-    hosts = [np.asarray(each) for each in given]
+    hosts = [np.asarray(arg) for arg in given]
     for each in hosts:
         if lacks(gpu, each.dtype.name):
             pytest.skip(f"the device lacks {each.dtype}")
-    found, expected = call(vnp, *map(gpu.array, hosts)), call(np, *hosts)
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found.numpy(), expected, rtol=rtol)
+    result, expected = call(vnp, *map(gpu.array, hosts)), call(np, *hosts)
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result.numpy(), expected, rtol=rtol)
 
 
 @pytest.mark.parametrize("axes", list(permutations(range(3))))
@@ -144,9 +144,9 @@ def test_out_has_the_dtype_of_a_sum(gpu: vc.Runtime) -> None:
             if lacks(gpu, dtype):
                 continue
             x, out = np.array([7, 2, 250, 3], dtype), np.zeros((4,) if name.startswith("cum") else (), into)
-            found = gpu.array(out)
-            getattr(vnp, name)(gpu.array(x), out=found)
-            np.testing.assert_array_equal(found.numpy(), getattr(np, name)(x, out=out))
+            result = gpu.array(out)
+            getattr(vnp, name)(gpu.array(x), out=result)
+            np.testing.assert_array_equal(result.numpy(), getattr(np, name)(x, out=out))
 
 
 def test_functions_of_arrays_with_few_axes(gpu: vc.Runtime) -> None:
@@ -186,12 +186,12 @@ def test_results_have_memory_of_their_own(gpu: vc.Runtime, dtype: str) -> None:
     }  # fmt: skip
     for name, call in calls.items():
         x = gpu.array(np.full((1, 4), 2, dtype))
-        found = call(x)
-        found[...] = 0
+        result = call(x)
+        result[...] = 0
         assert (x.numpy() == 2).all(), name
-        found = call(x)
+        result = call(x)
         x *= 3
-        assert (found.numpy() == 2).all(), name
+        assert (result.numpy() == 2).all(), name
 
 
 def test_einsum_of_one_array_is_a_view(gpu: vc.Runtime) -> None:
@@ -238,19 +238,19 @@ def test_indices_that_do_not_hold_the_length_of_an_axis(gpu: vc.Runtime) -> None
 @pytest.mark.parametrize("wrap", [False, True])
 def test_diagonals_are_filled(gpu: vc.Runtime, shape: tuple[int, ...], values: Any, *, wrap: bool) -> None:
     x = np.zeros(shape, np.int32)
-    found = gpu.array(x)
+    result = gpu.array(x)
     np.fill_diagonal(x, values, wrap=wrap)
-    vnp.fill_diagonal(found, values, wrap=wrap)
-    np.testing.assert_array_equal(found.numpy(), x)
+    vnp.fill_diagonal(result, values, wrap=wrap)
+    np.testing.assert_array_equal(result.numpy(), x)
 
 
 def test_copies_by_castings(gpu: vc.Runtime) -> None:
     def copied(dtype: str, src: Any, casting: Any, where: Any = True) -> Any:
         host = np.full((2, 3), 9, dtype)
-        found = gpu.array(host)
+        result = gpu.array(host)
         np.copyto(host, src, casting, where)
-        vnp.copyto(found, gpu.array(src) if isinstance(src, np.ndarray) else src, casting, where)
-        np.testing.assert_array_equal(found.numpy(), host)
+        vnp.copyto(result, gpu.array(src) if isinstance(src, np.ndarray) else src, casting, where)
+        np.testing.assert_array_equal(result.numpy(), host)
 
     for src in (
         3,
@@ -304,7 +304,7 @@ def test_integers_of_other_dtypes_are_added_at_indices(gpu: vc.Runtime) -> None:
     for name in ("add", "subtract", "multiply"):
         for values in (np.int32([3, -2, 7, 1]), np.uint32([3, 2, 7, 1])):
             x = np.array([1, 2, 3], np.uint32)
-            found = gpu.array(x)
+            result = gpu.array(x)
             getattr(np, name).at(x, at, values)
-            getattr(vnp, name).at(found, gpu.array(at), gpu.array(values))
-            np.testing.assert_array_equal(found.numpy(), x)
+            getattr(vnp, name).at(result, gpu.array(at), gpu.array(values))
+            np.testing.assert_array_equal(result.numpy(), x)

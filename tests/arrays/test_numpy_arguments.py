@@ -16,8 +16,8 @@ _COMPLEX = np.array([1 + 1j, np.nan, 2 - 1j, 4j], np.complex64)
 _CHOSEN = np.array([[True, True, False], [False, True, True]])
 
 
-def _same(found: vc.Array, want: Any, rtol: float = 1e-6) -> None:
-    np.testing.assert_allclose(found.numpy(), want, rtol=rtol, atol=1e-7)
+def _same(result: vc.Array, want: Any, rtol: float = 1e-6) -> None:
+    np.testing.assert_allclose(result.numpy(), want, rtol=rtol, atol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "bool"])
@@ -28,14 +28,14 @@ def test_functions_of_integers_have_numpys_values(gpu: vc.Runtime, dtype: str) -
     x = np.concatenate([x, (-x[:2]).astype(dtype)]) if x.dtype.kind == "i" else x
     array = gpu.array(x)
     for name in ("fabs", "rint"):
-        found = getattr(vnp, name)(array)
-        assert found.dtype == np.float32
-        np.testing.assert_array_equal(found.numpy(), getattr(np, name)(x).astype(np.float32))
+        result = getattr(vnp, name)(array)
+        assert result.dtype == np.float32
+        np.testing.assert_array_equal(result.numpy(), getattr(np, name)(x).astype(np.float32))
     assert vnp.round(array).dtype == (np.float32 if dtype == "bool" else x.dtype)
     if x.dtype.kind in "iu":
-        found = vnp.reciprocal(gpu.array(x[x != 0]))
-        assert found.dtype == x.dtype
-        np.testing.assert_array_equal(found.numpy(), np.reciprocal(x[x != 0]))
+        result = vnp.reciprocal(gpu.array(x[x != 0]))
+        assert result.dtype == x.dtype
+        np.testing.assert_array_equal(result.numpy(), np.reciprocal(x[x != 0]))
 
 
 def test_a_dtype_is_that_of_the_result(gpu: vc.Runtime) -> None:
@@ -108,9 +108,9 @@ def test_means_and_variances_are_floats(gpu: vc.Runtime, name: str) -> None:
 @pytest.mark.parametrize("method", ["inverted_cdf", "closest_observation", "lower", "higher", "nearest"])
 def test_quantiles_that_are_elements_are_exact(gpu: vc.Runtime, method: Any) -> None:
     x = np.array([2**31 - 1, 2**24 + 1, -(2**31) + 1, 5], np.int32)
-    found = vnp.quantile(gpu.array(x), [0, 0.3, 0.5, 1], method=method)
-    assert found.dtype == np.int32
-    np.testing.assert_array_equal(found.numpy(), np.quantile(x, [0, 0.3, 0.5, 1], method=method))
+    result = vnp.quantile(gpu.array(x), [0, 0.3, 0.5, 1], method=method)
+    assert result.dtype == np.int32
+    np.testing.assert_array_equal(result.numpy(), np.quantile(x, [0, 0.3, 0.5, 1], method=method))
 
 
 def test_differences_with_numbers_before_and_after(gpu: vc.Runtime) -> None:
@@ -118,14 +118,14 @@ def test_differences_with_numbers_before_and_after(gpu: vc.Runtime) -> None:
     for axis in (0, 1):
         edge = x[:1] if axis == 0 else x[:, :1]
         for given in ({"prepend": 0}, {"append": 5}, {"prepend": edge, "append": 1}):
-            found = vnp.diff(gpu.array(x), axis=axis, **given)  # type: ignore[arg-type]
-            np.testing.assert_array_equal(found.numpy(), np.diff(x, axis=axis, **given))  # type: ignore[call-overload]
+            result = vnp.diff(gpu.array(x), axis=axis, **given)  # type: ignore[arg-type]
+            np.testing.assert_array_equal(result.numpy(), np.diff(x, axis=axis, **given))  # type: ignore[call-overload]
 
 
 def test_vectors_are_multiplied_along_any_axes(gpu: vc.Runtime) -> None:
     x, y = np.arange(24.0).reshape(3, 8).astype(np.float32), np.arange(24.0, 48).reshape(8, 3).astype(np.float32)
-    found = vnp.cross(gpu.array(x), gpu.array(y), axisa=0, axisc=0)
-    _same(found, np.cross(x, y, axisa=0, axisc=0))
+    result = vnp.cross(gpu.array(x), gpu.array(y), axisa=0, axisc=0)
+    _same(result, np.cross(x, y, axisa=0, axisc=0))
     _same(vnp.cross(gpu.array(x), gpu.array(y.T), axis=0), np.cross(x, y.T, axis=0))
 
 
@@ -146,9 +146,9 @@ def test_angles_in_degrees(gpu: vc.Runtime) -> None:
 
 def test_conjugates_of_bools_are_integers(gpu: vc.Runtime) -> None:
     x = gpu.array(np.array([True, False, True]))
-    found = vnp.conj(x)
-    assert (found.dtype.kind, found.tolist()) == ("i", [1, 0, 1])
-    assert vnp.dot(found, x).item() == np.dot(np.conj(x.numpy()), x.numpy()) == 2
+    result = vnp.conj(x)
+    assert (result.dtype.kind, result.tolist()) == ("i", [1, 0, 1])
+    assert vnp.dot(result, x).item() == np.dot(np.conj(x.numpy()), x.numpy()) == 2
     assert vnp.vecmat(x, x.reshape(3, 1)).dtype == vnp.vdot(x, x).dtype == np.bool_
 
 

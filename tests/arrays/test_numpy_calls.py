@@ -39,24 +39,24 @@ def check(gpu: vc.Runtime) -> Check:
                 expected = function(np, *args)
         except (ValueError, IndexError) as error:
             with pytest.raises(type(error)):
-                function(vnp, *[_uploaded(gpu, each) for each in args])
+                function(vnp, *[_uploaded(gpu, arg) for arg in args])
             return
-        found = function(vnp, *[_uploaded(gpu, each) for each in args])
-        assert _same(found, expected, tol), (name, expected, found)
+        result = function(vnp, *[_uploaded(gpu, arg) for arg in args])
+        assert _same(result, expected, tol), (name, expected, result)
 
     return run
 
 
 def _uploaded(gpu: vc.Runtime, value: Any) -> Any:
     if isinstance(value, list):
-        return [_uploaded(gpu, each) for each in value]
+        return [_uploaded(gpu, item) for item in value]
     return gpu.array(value) if isinstance(value, np.ndarray) else value
 
 
-def _same(found: Any, expected: Any, tol: float) -> bool:
+def _same(result: Any, expected: Any, tol: float) -> bool:
     if isinstance(expected, (tuple, list)):
-        return len(found) == len(expected) and all(_same(*each, tol) for each in zip(found, expected, strict=True))
-    one, other = np.asarray(found), np.asarray(expected)
+        return len(result) == len(expected) and all(_same(*item, tol) for item in zip(result, expected, strict=True))
+    one, other = np.asarray(result), np.asarray(expected)
     alike = one.shape == other.shape and one.dtype.kind == other.dtype.kind
     return alike and np.allclose(one, other, tol, tol * 10, equal_nan=True)
 
@@ -237,9 +237,9 @@ def test_files(gpu: vc.Runtime, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), x)
     np.testing.assert_array_equal(vnp.load(tmp_path / "b.npy", device=gpu).numpy(), x)
     vnp.savez(tmp_path / "c.npz", gpu.array(x), ints=gpu.array(i))
-    found = vnp.load(tmp_path / "c.npz", device=gpu)
-    np.testing.assert_array_equal(found["arr_0"].numpy(), x)
-    np.testing.assert_array_equal(found["ints"].numpy(), i)
+    result = vnp.load(tmp_path / "c.npz", device=gpu)
+    np.testing.assert_array_equal(result["arr_0"].numpy(), x)
+    np.testing.assert_array_equal(result["ints"].numpy(), i)
 
 
 @pytest.mark.parametrize("name", ["save", "savez", "savez_compressed", "savetxt"])

@@ -44,13 +44,13 @@ def test_sequences_of_typed_elements_keep_their_dtype(gpu: vc.Runtime, of: Any) 
 def test_full_takes_arrays(of: Any) -> None:
     x = of([1, 2], np.int32)
     assert vnp.full((2,), x[1], device=x.device).tolist() == [2, 2]
-    found = vnp.full((3, 2), x, device=x.device)
-    assert (found.dtype, found.tolist()) == (np.int32, [[1, 2]] * 3)
+    result = vnp.full((3, 2), x, device=x.device)
+    assert (result.dtype, result.tolist()) == (np.int32, [[1, 2]] * 3)
 
 
 def test_integers_of_linspace_are_rounded_down(gpu: vc.Runtime) -> None:
-    found = vnp.linspace(-10, 8, 9, dtype=np.int32, device=gpu).numpy()
-    np.testing.assert_array_equal(found, np.linspace(-10, 8, 9, dtype=np.int32))
+    result = vnp.linspace(-10, 8, 9, dtype=np.int32, device=gpu).numpy()
+    np.testing.assert_array_equal(result, np.linspace(-10, 8, 9, dtype=np.int32))
 
 
 @pytest.mark.parametrize("endpoint", [True, False])
@@ -66,7 +66,7 @@ def test_rows_between_arrays(of: Any, endpoint: bool) -> None:
 def test_integers_are_rounded_to_tens(of: Any, dtype: str, decimals: int) -> None:
     data = np.array([0, 4, 5, 6, 15, 25, 50, 95, 100, 105], dtype)
     data = np.concatenate([data, -data]) if data.dtype.kind == "i" else data
-    exact = [round(each, decimals) for each in data.tolist()]
+    exact = [round(item, decimals) for item in data.tolist()]
     assert vnp.round(of(data), decimals).tolist() == exact
 
 
@@ -77,8 +77,8 @@ def test_complex_sequences_are_correlated_with_conjugates(of: Any) -> None:
     for mode in ("full", "same", "valid"):
         for one, other in ((a, v), (v, a)):
             for name in ("correlate", "convolve"):
-                found = getattr(vnp, name)(of(one), of(other), mode=mode).numpy()
-                np.testing.assert_allclose(found, getattr(np, name)(one, other, mode=mode), rtol=1e-5, atol=1e-6)
+                result = getattr(vnp, name)(of(one), of(other), mode=mode).numpy()
+                np.testing.assert_allclose(result, getattr(np, name)(one, other, mode=mode), rtol=1e-5, atol=1e-6)
 
 
 def test_complex_numbers_that_are_close(of: Any) -> None:
@@ -109,8 +109,8 @@ def test_nan_may_count_each(of: Any) -> None:
     data = np.array([np.nan, 1, np.nan], np.float32)
     for equal_nan in (True, False):
         expected = np.unique(data, return_counts=True, equal_nan=equal_nan)
-        for found, each in zip(np.unique(of(data), return_counts=True, equal_nan=equal_nan), expected, strict=True):
-            np.testing.assert_array_equal(found.numpy(), each)
+        for result, each in zip(np.unique(of(data), return_counts=True, equal_nan=equal_nan), expected, strict=True):
+            np.testing.assert_array_equal(result.numpy(), each)
 
 
 def test_memory_that_may_be_shared(of: Any) -> None:
@@ -165,8 +165,8 @@ def test_numbers_between_integers_are_found_there(of: Any) -> None:
     of(0.5, np.float64)  # integers and floats promote to it
     x = of([1, 2, 3], np.int32)
     for value in (1.5, [0.5, 2.5], np.float32(2.5), np.array([1.5, 3], np.float32)):
-        found = vnp.searchsorted(x, value)
-        assert found.tolist() == np.searchsorted(x.numpy(), value).tolist()
+        result = vnp.searchsorted(x, value)
+        assert result.tolist() == np.searchsorted(x.numpy(), value).tolist()
     assert vnp.searchsorted(x, 2**31).item() == 3
     assert vnp.append(x, [4, 5.5]).tolist() == [1, 2, 3, 4, 5.5]
     assert vnp.polyval(x, 0.5).item() == 4.25
@@ -179,9 +179,9 @@ def test_grids(of: Any) -> None:
             for sparse in (True, False):
                 options = {"indexing": indexing, "copy": copy, "sparse": sparse}
                 expected = np.meshgrid(x.numpy(), y.numpy(), **options)
-                found = vnp.meshgrid(x, y, **options)
-                assert [each.tolist() for each in found] == [each.tolist() for each in expected]
-                assert np.may_share_memory(found[0], x) is not copy
+                result = vnp.meshgrid(x, y, **options)
+                assert [item.tolist() for item in result] == [item.tolist() for item in expected]
+                assert np.may_share_memory(result[0], x) is not copy
 
 
 def test_joined_arrays_are_converted_within_their_kind(of: Any) -> None:
@@ -222,9 +222,9 @@ def test_powers_of_small_integers_do_not_wrap(of: Any) -> None:
     small = np.uint8([200, 100, 50])
     np.testing.assert_array_equal(np.polyder(of(small)).numpy(), np.polyder(small))
     for exponents in (np.int8([-120, 3]), np.uint8([255, 1]), np.uint32([400, 2])):
-        found = np.ldexp(of(np.float32([0.5, 1.5])), of(exponents)).numpy()
+        result = np.ldexp(of(np.float32([0.5, 1.5])), of(exponents)).numpy()
         with np.errstate(over="ignore"):
-            np.testing.assert_array_equal(found, np.ldexp(np.float32([0.5, 1.5]), exponents.astype(np.int32)))
+            np.testing.assert_array_equal(result, np.ldexp(np.float32([0.5, 1.5]), exponents.astype(np.int32)))
 
 
 def test_variances_of_chosen_elements(of: Any) -> None:
@@ -255,8 +255,8 @@ def test_distinct_rows(of: Any) -> None:
         for axis in (0, -1):
             if host.shape[axis] or host.size:
                 flags = {"return_index": True, "return_inverse": True, "return_counts": True, "axis": axis}
-                for found, expected in zip(np.unique(of(host), **flags), np.unique(host, **flags), strict=True):
-                    np.testing.assert_array_equal(found.numpy(), expected)
+                for result, expected in zip(np.unique(of(host), **flags), np.unique(host, **flags), strict=True):
+                    np.testing.assert_array_equal(result.numpy(), expected)
 
 
 @pytest.mark.parametrize("bitorder", ["big", "little"])
@@ -276,9 +276,9 @@ def test_bits_are_counted(of: Any, dtype: str) -> None:
     info = np.iinfo(dtype)
     host = np.array([0, 1, 3, info.max, info.min, info.min + 1, info.max - 1], dtype)
     of(0, np.uint8)
-    found = np.bitwise_count(of(host))
-    assert found.dtype == np.uint8
-    np.testing.assert_array_equal(found.numpy(), np.bitwise_count(host))
+    result = np.bitwise_count(of(host))
+    assert result.dtype == np.uint8
+    np.testing.assert_array_equal(result.numpy(), np.bitwise_count(host))
 
 
 def test_names_that_users_type(of: Any) -> None:
@@ -330,10 +330,10 @@ def test_covariances(of: Any) -> None:
         (x[:, :1].T, {"rowvar": False, "ddof": 0}),
         (x, {"fweights": counts, "ddof": 9}),
     ):
-        given = {name: of(each) if isinstance(each, np.ndarray) else each for name, each in named.items()}
-        found, expected = np.cov(of(host), **given).numpy(), np.cov(host, **named)
-        assert found.shape == expected.shape
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        given = {name: of(item) if isinstance(item, np.ndarray) else item for name, item in named.items()}
+        result, expected = np.cov(of(host), **given).numpy(), np.cov(host, **named)
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(np.corrcoef(of(z)).numpy(), np.corrcoef(z), rtol=1e-4, atol=1e-5)
     with pytest.raises(TypeError, match="fweights of cov are integers"):
         np.cov(of(x), fweights=of(weights))
@@ -375,8 +375,8 @@ def test_lists_of_axes_and_counts(of: Any) -> None:
 
 def test_where_of_a_condition_gives_indices(of: Any) -> None:
     host = np.array([[0, 2], [3, 0]], np.int32)
-    for found in (np.where(of(host)), vnp.where(of(host) > 0)):
-        assert [each.tolist() for each in found] == [each.tolist() for each in np.where(host)]
+    for result in (np.where(of(host)), vnp.where(of(host) > 0)):
+        assert [item.tolist() for item in result] == [item.tolist() for item in np.where(host)]
     with pytest.raises(ValueError, match="both x and y"):
         vnp.where(of(host) > 0, of(host))
 
@@ -399,8 +399,8 @@ def test_integers_are_compared_with_floats_by_value(of: Any) -> None:
         for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
             for value in numbers:
                 for order in ((host, value), (value, host)):
-                    found = getattr(vnp, name)(*[x if each is host else each for each in order])
-                    assert found.tolist() == getattr(np, name)(*order).tolist(), (name, order)
+                    result = getattr(vnp, name)(*[x if item is host else item for item in order])
+                    assert result.tolist() == getattr(np, name)(*order).tolist(), (name, order)
 
 
 def test_integers_beside_floats_on_devices_without_float64(gpu: vc.Runtime, of: Any) -> None:
@@ -417,9 +417,9 @@ def test_integers_beside_floats_on_devices_without_float64(gpu: vc.Runtime, of: 
         lambda xp, x, n: xp.cov(x, n),
         lambda xp, x, n: x @ n,
     ):
-        found = function(vnp, x, n)
-        assert found.dtype == wide
-        np.testing.assert_allclose(found.numpy(), function(np, floats, ints), rtol=1e-6)
+        result = function(vnp, x, n)
+        assert result.dtype == wide
+        np.testing.assert_allclose(result.numpy(), function(np, floats, ints), rtol=1e-6)
     for function in (
         lambda xp, x, n: x == [1, 2],
         lambda xp, x, n: xp.searchsorted(x, [1, 2]),
@@ -476,9 +476,9 @@ def test_integers_that_the_dtype_does_not_hold_are_in_no_array(of: Any) -> None:
 def test_indices_of_flattened_arrays_in_either_order(of: Any, order: Any) -> None:
     places, shape = np.int32([0, 5, 23, 7]), (2, 3, 4)
     expected = np.unravel_index(places, shape, order)
-    found = np.unravel_index(of(places), shape, order)
-    np.testing.assert_array_equal([each.numpy() for each in found], expected)
-    again = np.ravel_multi_index(tuple(found), shape, order=order)
+    result = np.unravel_index(of(places), shape, order)
+    np.testing.assert_array_equal([array.numpy() for array in result], expected)
+    again = np.ravel_multi_index(tuple(result), shape, order=order)
     np.testing.assert_array_equal(again.numpy(), places)
 
 
@@ -515,8 +515,8 @@ def test_reductions_without_a_kernel_of_their_own_take_a_mask(of: Any, name: str
     mask = np.array([[True, False, True], [False, True, True]])
     initial = {} if name in ("logical_xor", "gcd") else {"initial": 1}
     wanted = getattr(np, name).reduce(host, axis=1, where=mask, **initial)
-    found = getattr(vnp, name).reduce(of(host), axis=1, where=of(mask), **initial)
-    assert np.array_equal(found.numpy(), wanted)
+    result = getattr(vnp, name).reduce(of(host), axis=1, where=of(mask), **initial)
+    assert np.array_equal(result.numpy(), wanted)
     if initial:
         with pytest.raises(ValueError, match=rf"{name}.reduce has no neutral element, so that where= needs initial="):
             getattr(vnp, name).reduce(of(host), axis=1, where=of(mask))

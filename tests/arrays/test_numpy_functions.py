@@ -119,15 +119,15 @@ def _float64(gpu: vc.Runtime) -> None:
         pytest.skip("the device has no float64")
 
 
-def same(found: Any, expected: Any, dtype: np.dtype[Any]) -> None:
+def same(result: Any, expected: Any, dtype: np.dtype[Any]) -> None:
     """Compares results: shapes, kinds of dtypes, and elements, to the precision of the dtype."""
     if isinstance(expected, (tuple, list)):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
+        assert len(result) == len(expected)
+        for one, other in zip(result, expected, strict=True):
             same(one, other, dtype)
         return
     expected = np.asarray(expected)
-    host = found.numpy() if type(found) is Array else np.asarray(found)
+    host = result.numpy() if type(result) is Array else np.asarray(result)
     assert host.shape == expected.shape
     assert host.dtype.kind == expected.dtype.kind
     loose = {2: 4e-3, 4: 2e-5}.get(dtype.itemsize, 2e-5) if expected.dtype.kind == "f" else 0

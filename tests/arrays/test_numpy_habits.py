@@ -47,8 +47,8 @@ def test_reductions_of_one_element_take_its_axis(gpu: vc.Runtime) -> None:
     for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "count_nonzero", "ptp", "nansum"):
         for axis in (0, -1):
             expected = getattr(np, name)(host, axis=axis)
-            found = getattr(vnp, name)(x, axis=axis)
-            assert (found.shape, found.item()) == (np.shape(expected), expected), name
+            result = getattr(vnp, name)(x, axis=axis)
+            assert (result.shape, result.item()) == (np.shape(expected), expected), name
         with pytest.raises(ValueError, match="axes"):
             getattr(vnp, name)(x, axis=1)
     assert vnp.cumsum(x, axis=-1).tolist() == vnp.cumprod(x, axis=0).tolist() == [3]
@@ -62,9 +62,9 @@ def test_limits_beyond_the_dtype_do_not_clip(gpu: vc.Runtime) -> None:
         host = np.array([1, 200, 70000], dtype)
         x = gpu.array(host)
         for low, high in ((-(2**40), 2**40), (-(2**40), 300), (5, 2**35), (None, 2**40), (-(2**40), None)):
-            found = x.clip(low, high)
-            assert found.dtype == dtype
-            np.testing.assert_array_equal(found.numpy(), host.clip(low, high))
+            result = x.clip(low, high)
+            assert result.dtype == dtype
+            np.testing.assert_array_equal(result.numpy(), host.clip(low, high))
         with pytest.raises(OverflowError):
             x.clip(2**40, None)
 
@@ -222,8 +222,8 @@ def test_single_elements(gpu: vc.Runtime) -> None:
     host = np.arange(24, dtype=np.int32).reshape(2, 3, 4)[:, ::-1]
     x = gpu.array(np.arange(24, dtype=np.int32).reshape(2, 3, 4))[:, ::-1]
     for at in ((5,), (-1,), (np.int64(7),), (1, 2, 3), ((0, 1, -2),)):
-        found = x.item(*at)
-        assert (type(found), found) == (int, host.item(*at))
+        result = x.item(*at)
+        assert (type(result), result) == (int, host.item(*at))
     assert gpu.array([2.5]).item(0) == 2.5
     for wrong in ((24,), (-25,), (0, 1), (0, 3, 0)):
         with pytest.raises(IndexError):

@@ -77,9 +77,9 @@ def test_files_of_other_byte_orders_and_mapped_files(gpu: vc.Runtime, tmp_path: 
         host = HOST.astype(dtype)
         np.save(tmp_path / "x.npy", host)
         for mode in (None, "r", "c"):
-            found = vnp.load(tmp_path / "x.npy", mode, device=gpu)
-            assert found.dtype == host.dtype.newbyteorder("=")
-            np.testing.assert_array_equal(found.numpy(), host)
+            result = vnp.load(tmp_path / "x.npy", mode, device=gpu)
+            assert result.dtype == host.dtype.newbyteorder("=")
+            np.testing.assert_array_equal(result.numpy(), host)
         for made in (gpu.array(host), vnp.asarray(host, device=gpu)):
             np.testing.assert_array_equal(made.numpy(), host)
     with pytest.raises(ValueError, match=r'mmap_mode is "r", "c" or None: a device array is a copy.*; got \'r\+\''):
@@ -94,9 +94,9 @@ def test_polynomials_of_the_host(gpu: vc.Runtime) -> None:
         assert polynomial(2) == 11
     assert np.array_equal((vnp.poly1d([1, 2]) * vnp.poly1d([1, 0])).coeffs, [1, 2, 0])
     space = vnp.polynomial
-    found = space.polynomial.polyfit(x, x * 2 + 1, 1)
-    assert type(found) is vc.Array
-    np.testing.assert_allclose(found.numpy(), [1, 2], atol=1e-5)
+    result = space.polynomial.polyfit(x, x * 2 + 1, 1)
+    assert type(result) is vc.Array
+    np.testing.assert_allclose(result.numpy(), [1, 2], atol=1e-5)
     np.testing.assert_allclose(
         space.chebyshev.chebval(x, [1, 2, 3]).numpy(), np.polynomial.chebyshev.chebval(HOST[0], [1, 2, 3])
     )

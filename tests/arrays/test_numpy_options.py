@@ -20,10 +20,10 @@ CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 @pytest.mark.parametrize("dtypes", [("int16", "int16", "int32"), ("int16", "int32", "int32"), ("float32",) * 3,
                                     ("float32", "float32", "int32"), ("int32", "int32", "int16")])  # fmt: skip
 def test_castings_of_operands_and_results(gpu: vc.Runtime, dtypes: tuple[str, str, str], casting: Any) -> None:
-    if any(lacks(gpu, each) for each in dtypes):
+    if any(lacks(gpu, dtype) for dtype in dtypes):
         pytest.skip("the device lacks a dtype")
-    one, other, out = [np.array([3, -2, 7], each) for each in dtypes]
-    given = [gpu.array(each) for each in (one, other, out)]
+    one, other, out = [np.array([3, -2, 7], dtype) for dtype in dtypes]
+    given = [gpu.array(host) for host in (one, other, out)]
     try:
         expected = np.add(one, other, out=out.copy(), casting=casting)
     except TypeError:
@@ -31,15 +31,15 @@ def test_castings_of_operands_and_results(gpu: vc.Runtime, dtypes: tuple[str, st
             vnp.add(given[0], given[1], out=given[2], casting=casting)
         assert np.array_equal(given[2].numpy(), out)
     else:
-        found = vnp.add(given[0], given[1], out=given[2], casting=casting)
-        assert found is given[2]
-        assert np.array_equal(found.numpy(), expected)
+        result = vnp.add(given[0], given[1], out=given[2], casting=casting)
+        assert result is given[2]
+        assert np.array_equal(result.numpy(), expected)
 
 
 def test_castings_to_a_given_dtype(gpu: vc.Runtime) -> None:
     x = gpu.array(np.array([1.5, 2.5], np.float32))
-    found = vnp.add(x, x, dtype=np.int32, casting="unsafe")
-    assert np.array_equal(found.numpy(), [2, 4])
+    result = vnp.add(x, x, dtype=np.int32, casting="unsafe")
+    assert np.array_equal(result.numpy(), [2, 4])
     with pytest.raises(TypeError, match="same_kind"):
         vnp.add(x, x, dtype=np.int32)
     with pytest.raises(ValueError, match="casting"):
@@ -50,9 +50,9 @@ def test_castings_to_a_given_dtype(gpu: vc.Runtime) -> None:
 @pytest.mark.parametrize("order", ["C", "F", "A", "K", None])
 def test_orders_of_results(gpu: vc.Runtime, order: Any) -> None:
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    found = vnp.negative(gpu.array(x), order=order)
-    assert np.array_equal(found.numpy(), -x)
-    assert found.T.contiguous == (order == "F")
+    result = vnp.negative(gpu.array(x), order=order)
+    assert np.array_equal(result.numpy(), -x)
+    assert result.T.contiguous == (order == "F")
     assert np.array_equal(vnp.eye(2, 3, order="F").numpy(), np.eye(2, 3))
     with pytest.raises(ValueError, match='order is "C", "F", "K", "A" or None'):
         vnp.negative(gpu.array(x), order="B")
@@ -118,18 +118,18 @@ def test_values_are_repeated_to_all_elements(gpu: vc.Runtime, values: Any, is_de
     x, turned = gpu.array(host), gpu.array(host.T.copy()).T
     given = np.asarray(values, np.int32)
     host.flat = given
-    for each in (x, turned):
-        each.flat = gpu.array(given) if is_device else values
-        assert np.array_equal(each.numpy(), host)
+    for array in (x, turned):
+        array.flat = gpu.array(given) if is_device else values
+        assert np.array_equal(array.numpy(), host)
 
 
 def test_tolerances_are_arrays_too(gpu: vc.Runtime) -> None:
     one, other = np.array([1, 2, 3], np.float32), np.array([1.1, 2.3, 3], np.float32)
     for tolerance in ([0.2, 0.2, 0], np.array([0.05, 0.4, 0], np.float32)):
-        found = vnp.isclose(gpu.array(one), gpu.array(other), rtol=0, atol=tolerance)
-        assert np.array_equal(found.numpy(), np.isclose(one, other, rtol=0, atol=tolerance))
-        found = vnp.isclose(gpu.array(one), 1.2, atol=0, rtol=tolerance)
-        assert np.array_equal(found.numpy(), np.isclose(one, 1.2, atol=0, rtol=tolerance))
+        result = vnp.isclose(gpu.array(one), gpu.array(other), rtol=0, atol=tolerance)
+        assert np.array_equal(result.numpy(), np.isclose(one, other, rtol=0, atol=tolerance))
+        result = vnp.isclose(gpu.array(one), 1.2, atol=0, rtol=tolerance)
+        assert np.array_equal(result.numpy(), np.isclose(one, 1.2, atol=0, rtol=tolerance))
     assert not vnp.allclose(gpu.array(one), gpu.array(other), atol=[1, 0, 0])
 
 
@@ -208,16 +208,16 @@ def test_few_elements_are_folded(gpu: vc.Runtime, name: str, axis: Any, host: An
         with pytest.raises(ValueError, match=r"axis|axes|at least one element"):
             ours(gpu.array(host), axis=axis, **options)
         return
-    found = ours(gpu.array(host), axis=axis, **options)
-    assert (found.shape, found.dtype) == (np.shape(expected), np.asarray(expected).dtype)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+    result = ours(gpu.array(host), axis=axis, **options)
+    assert (result.shape, result.dtype) == (np.shape(expected), np.asarray(expected).dtype)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
 
 
 def test_accumulations_of_nothing_have_the_result_s_dtype(gpu: vc.Runtime) -> None:
     for name in ("logical_xor", "copysign", "hypot"):
         expected = getattr(np, name).accumulate(np.zeros((3, 0), np.float32), axis=1)
-        found = getattr(vnp, name).accumulate(gpu.zeros((3, 0)), axis=1)
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        result = getattr(vnp, name).accumulate(gpu.zeros((3, 0)), axis=1)
+        assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
 
 
 def test_signed_integers_among_unsigned_ones_are_not_rounded(gpu: vc.Runtime) -> None:
@@ -245,9 +245,9 @@ def test_functions_that_numpy_runs_on_the_host_say_so(gpu: vc.Runtime) -> None:
         (lambda: np.require(x), "require"), (lambda: np.r_[x, x], "__getitem__"), (lambda: np.ma.array(x), "array"),
         (lambda: np.take(np.arange(3), gpu.array(np.array([1], np.int32))), "take"),
     ):  # fmt: skip
-        with pytest.warns(vc.HostCopyWarning, match=f"NumPy's .*{name} downloads a device array") as found:
+        with pytest.warns(vc.HostCopyWarning, match=f"NumPy's .*{name} downloads a device array") as result:
             call()
-        assert found[0].filename == __file__
+        assert result[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_allclose(np.asarray(x), x)
@@ -256,10 +256,10 @@ def test_functions_that_numpy_runs_on_the_host_say_so(gpu: vc.Runtime) -> None:
 
 def test_files_of_several_arrays(gpu: vc.Runtime, tmp_path: Path) -> None:
     vnp.savez(tmp_path / "both.npz", a=gpu.zeros(2), b=gpu.full(3, 1))
-    with vnp.load(tmp_path / "both.npz") as found:
-        assert found.files == ["a", "b"]
-        assert found["b"].tolist() == [1, 1, 1]
-    assert {**found}.keys() == {"a", "b"}
+    with vnp.load(tmp_path / "both.npz") as result:
+        assert result.files == ["a", "b"]
+        assert result["b"].tolist() == [1, 1, 1]
+    assert {**result}.keys() == {"a", "b"}
 
 
 def test_more_arguments(gpu: vc.Runtime) -> None:

@@ -60,23 +60,25 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
 
 @pytest.mark.pure
 @pytest.mark.skipif(VERSION not in KNOWN, reason="another NumPy may have further arguments")
-@pytest.mark.parametrize(("name", "theirs", "ours"), [pytest.param(*each, id=each[0]) for each in functions()])
+@pytest.mark.parametrize(
+    ("name", "theirs", "ours"), [pytest.param(*function, id=function[0]) for function in functions()]
+)
 def test_functions_take_numpys_arguments(name: str, theirs: Any, ours: Any) -> None:
     own = _parameters(ours)
-    if any(each.kind is each.VAR_KEYWORD for each in own):
+    if any(item.kind is item.VAR_KEYWORD for item in own):
         return  # they are passed on to NumPy
     left_out = NOWHERE | LEFT_OUT.get(name, set())
-    named = {each.name: at for at, each in enumerate(own) if each.kind is not each.POSITIONAL_ONLY}
+    named = {item.name: at for at, item in enumerate(own) if item.kind is not item.POSITIONAL_ONLY}
     renamed, in_place = RENAMED.get(name, {}), True
-    for at, each in enumerate(_parameters(theirs)):
-        if each.name in left_out or each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
+    for at, parameter in enumerate(_parameters(theirs)):
+        if parameter.name in left_out or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             in_place = False
-        elif each.kind is each.POSITIONAL_ONLY:
-            assert own[at].kind is not each.KEYWORD_ONLY
+        elif parameter.kind is parameter.POSITIONAL_ONLY:
+            assert own[at].kind is not parameter.KEYWORD_ONLY
         else:
-            assert {each.name, renamed.get(each.name)}.intersection(named)
-            if in_place and each.kind is each.POSITIONAL_OR_KEYWORD:
-                assert own[at].name == renamed.get(each.name, each.name)
+            assert {parameter.name, renamed.get(parameter.name)}.intersection(named)
+            if in_place and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                assert own[at].name == renamed.get(parameter.name, parameter.name)
 
 
 def test_limits_have_two_names(gpu: vc.Runtime) -> None:
@@ -115,11 +117,11 @@ def test_results_are_written_to_arrays_of_their_shape(gpu: vc.Runtime) -> None:
 @pytest.mark.parametrize("endpoint", [True, False])
 def test_numbers_between_arrays(gpu: vc.Runtime, axis: int, endpoint: bool) -> None:
     start, stop = np.array([0, 1, 2], np.float32), np.float32(5)
-    found, step = vnp.linspace(gpu.array(start), 5.0, 7, endpoint, retstep=True, axis=axis)
+    result, step = vnp.linspace(gpu.array(start), 5.0, 7, endpoint, retstep=True, axis=axis)
     expected, distance = np.linspace(start, stop, 7, endpoint, retstep=True, axis=axis)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
     np.testing.assert_allclose(step.numpy(), distance, rtol=1e-6)
-    assert found.dtype == np.float32
+    assert result.dtype == np.float32
     numbers, step = vnp.linspace(0, 1, 5, endpoint, True, device=gpu)
     expected, distance = np.linspace(0, 1, 5, endpoint, True)
     np.testing.assert_allclose(numbers.numpy(), expected, rtol=1e-6)
@@ -155,8 +157,8 @@ def test_quantiles_of_numbers_beside_nan(gpu: vc.Runtime, method: Any) -> None:
         expected = np.nanquantile(host, q, axis=1, method=method)
     np.testing.assert_allclose(vnp.nanquantile(gpu.array(host), q, axis=1, method=method).numpy(), expected, 1e-6)
     whole = random.integers(0, 9, (3, 4)).astype(np.int32)
-    found = vnp.nanquantile(gpu.array(whole), 0.4, axis=0, method=method)
-    np.testing.assert_allclose(found.numpy(), np.nanquantile(whole, 0.4, axis=0, method=method), 1e-6)
+    result = vnp.nanquantile(gpu.array(whole), 0.4, axis=0, method=method)
+    np.testing.assert_allclose(result.numpy(), np.nanquantile(whole, 0.4, axis=0, method=method), 1e-6)
 
 
 @pytest.mark.parametrize("without_nan", [False, True])
@@ -174,9 +176,9 @@ def test_weighted_quantiles(gpu: vc.Runtime, axes: tuple[int, ...], without_nan:
     call, given = getattr(vnp, "nanquantile" if without_nan else "quantile"), gpu.array(host)
     axis = None if len(axes) == 3 else axes
     for q in (0, 0.2, 0.5, 1):
-        found = call(given, q, axis=axis, method="inverted_cdf", weights=gpu.array(weights)).numpy()
+        result = call(given, q, axis=axis, method="inverted_cdf", weights=gpu.array(weights)).numpy()
         expected = [_weighted(line, share, q, without_nan) for line, share in pairs]
-        np.testing.assert_array_equal(found.ravel(), np.array(expected, np.float32))
+        np.testing.assert_array_equal(result.ravel(), np.array(expected, np.float32))
     if len(axes) == 1:
         one = call(given, 0.5, axis=axes[0], method="inverted_cdf", weights=gpu.array(np.ones(n, np.float32)))
         np.testing.assert_array_equal(one.numpy(), call(given, 0.5, axis=axes[0], method="inverted_cdf").numpy())
@@ -207,8 +209,8 @@ def test_zeros_around_a_part(gpu: vc.Runtime) -> None:
 def test_covariances_of_a_fit(gpu: vc.Runtime) -> None:
     x = np.arange(8, dtype=np.float32)
     y = np.float32([0, 1, 3, 2, 5, 4, 7, 6])
-    found, covariances = vnp.polyfit(gpu.array(x), gpu.array(y), 1, cov=True)
+    result, covariances = vnp.polyfit(gpu.array(x), gpu.array(y), 1, cov=True)
     expected = np.polyfit(x, y, 1, cov=True)
-    np.testing.assert_allclose(found.numpy(), expected[0], 1e-5)
+    np.testing.assert_allclose(result.numpy(), expected[0], 1e-5)
     np.testing.assert_allclose(covariances, expected[1], 1e-5)
-    assert vnp.array_str(found, precision=2) == np.array_str(found.numpy(), precision=2)
+    assert vnp.array_str(result, precision=2) == np.array_str(result.numpy(), precision=2)

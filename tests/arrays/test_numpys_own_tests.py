@@ -20,9 +20,9 @@ def a(gpu: vc.Runtime) -> Make:
     return lambda *args, **named: gpu.array(np.array(*args, **named))
 
 
-def same(found: Any, expected: Any) -> None:
+def same(computed: Any, expected: Any) -> None:
     """Compares values, shapes, and the kinds of dtypes; NumPy's default types are wider than the device's."""
-    result = np.asarray(found.numpy() if isinstance(found, vc.Array) else found)
+    result = np.asarray(computed.numpy() if isinstance(computed, vc.Array) else computed)
     assert result.shape == np.shape(expected)
     assert result.dtype.kind == np.asarray(expected).dtype.kind
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
@@ -68,7 +68,7 @@ def test_other_attributes_are_not_assigned(a: Make, name: str) -> None:
 
 def test_methods_of_functions_of_elements_take_lists(a: Make) -> None:
     for one, other in (([1, 2], [3, 4]), ([1, 2], a([3, 4], np.int32)), ((1, 2, 3), 4), (2, [3, 4])):
-        host = [each.numpy() if isinstance(each, vc.Array) else each for each in (one, other)]
+        host = [array.numpy() if isinstance(array, vc.Array) else array for array in (one, other)]
         same(vnp.subtract.outer(one, other), np.subtract.outer(*host))
     same(vnp.add.accumulate([1, 2]), [1, 3])
     same(vnp.add.reduceat([1, 2, 3], [0, 2]), [3, 3])
@@ -105,7 +105,7 @@ def test_blocks_of_numbers(a: Make) -> None:
 
 def _host(given: Any) -> Any:
     if isinstance(given, list):
-        return [_host(each) for each in given]
+        return [_host(arg) for arg in given]
     return given.numpy() if isinstance(given, vc.Array) else given
 
 
@@ -243,8 +243,8 @@ def test_errors(a: Make, call: Callable[[vc.Array], Any], error: type[Exception]
 def test_histograms_of_unequal_edges(a: Make) -> None:
     x, edges = np.array([0.0, 0.5, 0.7], np.float32), (0, 0.5, 1)
     for bins in ((edges, 4), ([0.0, 1.0], [0, 0.25, 0.5, 1])):
-        found, expected = vnp.histogram2d(a(x), a(x), bins), np.histogram2d(x, x, bins)
-        for one, other in zip(found, expected, strict=True):
+        result, expected = vnp.histogram2d(a(x), a(x), bins), np.histogram2d(x, x, bins)
+        for one, other in zip(result, expected, strict=True):
             same(one, other)
     same(vnp.histogram(a(x), bins=2, range=a([0, 1], np.float32))[0], np.histogram(x, 2, (0, 1))[0])
     same(vnp.histogramdd([x, x], bins=2)[0], np.histogramdd([x, x], bins=2)[0])

@@ -100,11 +100,11 @@ def test_dtypes_of_methods_of_functions(gpu: vc.Runtime) -> None:
         vnp.logical_and.reduce(x, dtype=np.int32)
     for initial in (False, 0.0, 2, np.nan):
         for name in ("logical_and", "logical_or"):
-            expected, found = (getattr(m, name).reduce(a, initial=initial) for m, a in ((np, x.numpy()), (vnp, x)))
-            assert found.item() == expected
+            expected, result = (getattr(m, name).reduce(a, initial=initial) for m, a in ((np, x.numpy()), (vnp, x)))
+            assert result.item() == expected
     assert not vnp.logical_and.reduce(x, initial=gpu.zeros(()), out=gpu.full((), 1, bool)).item()
-    found = vnp.maximum.accumulate(x, dtype=np.complex64)
-    assert np.array_equal(found.numpy(), np.maximum.accumulate(x.numpy(), dtype=np.complex64))
+    result = vnp.maximum.accumulate(x, dtype=np.complex64)
+    assert np.array_equal(result.numpy(), np.maximum.accumulate(x.numpy(), dtype=np.complex64))
 
 
 @pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
@@ -112,10 +112,10 @@ def test_a_known_mean_of_any_type(gpu: vc.Runtime, name: str) -> None:
     x = np.array([1.25, 2.5, 4.0], np.float32)
     for mean in (0, True, 2.5, np.int64(1), np.float16(1), np.array([1]), np.array([2.5], np.float16)):
         given = gpu.array(mean) if isinstance(mean, np.ndarray) else mean
-        found = getattr(vnp, name)(gpu.array(x), mean=given)
+        result = getattr(vnp, name)(gpu.array(x), mean=given)
         expected = getattr(np, name)(x, mean=np.asarray(mean, np.float64))
-        assert found.dtype in (np.float32, np.float64), mean
-        assert np.allclose(found.numpy(), expected, rtol=1e-5), mean
+        assert result.dtype in (np.float32, np.float64), mean
+        assert np.allclose(result.numpy(), expected, rtol=1e-5), mean
     whole = gpu.array(np.array([1, 2, 4], np.int32))
     assert np.allclose(getattr(vnp, name)(whole, mean=0).numpy(), getattr(np, name)(whole.numpy(), mean=0))
     small = gpu.array(np.array([1, 2, 4], np.float16))
@@ -132,5 +132,5 @@ def test_the_mean_of_integers_is_not_truncated_on_its_way_to_out(gpu: vc.Runtime
         np.mean(given, dtype=dtype, out=expected)
         assert vnp.mean(gpu.array(given), dtype=dtype, out=out) is out
         assert out.item() == pytest.approx(float(expected))
-        found, whole = vnp.mean(gpu.array(given), dtype=dtype), np.mean(given, dtype=dtype)
-        assert (found.dtype, found.item()) == (whole.dtype, whole)
+        result, whole = vnp.mean(gpu.array(given), dtype=dtype), np.mean(given, dtype=dtype)
+        assert (result.dtype, result.item()) == (whole.dtype, whole)

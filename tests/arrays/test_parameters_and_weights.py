@@ -39,8 +39,8 @@ def test_parameters_that_are_refused(gpu: vc.Runtime, name: str, args: tuple[Any
 def test_uniform_numbers_of_ranges_wider_than_the_largest_float(gpu: vc.Runtime) -> None:
     rng, n = vnp.random.default_rng(0, device=gpu), 4096
     low = gpu.array(np.full(n, -3e38, np.float32))
-    for found in (rng.uniform(-3e38, 3e38, n), rng.uniform(low, 3e38), rng.uniform(np.float64(-3.4e38), [3.4e38] * n)):
-        drawn = found.numpy().astype(np.float64)
+    for result in (rng.uniform(-3e38, 3e38, n), rng.uniform(low, 3e38), rng.uniform(np.float64(-3.4e38), [3.4e38] * n)):
+        drawn = result.numpy().astype(np.float64)
         assert np.all(np.abs(drawn) <= 3.4e38)
         assert abs(drawn.mean()) < 2e37
         assert 1.5e38 < drawn.std() < 2.1e38
@@ -129,10 +129,10 @@ def test_variates_of_few_degrees_of_freedom(gpu: vc.Runtime, df: float) -> None:
     assert not np.isnan(t).any()
     ratio = np.mean(t > 1e30) / np.mean(t > 1e15)
     assert abs(ratio - np.exp(-beyond)) < 0.05
-    found = rng.f(df, df, n).numpy()
-    assert not np.isnan(found).any()
-    assert abs(np.mean(found > 1) - 0.5) < 0.03  # 1 / F has the same distribution
-    assert abs(np.mean(found > 1e30) - np.mean(found < 1e-30)) < 0.03
+    result = rng.f(df, df, n).numpy()
+    assert not np.isnan(result).any()
+    assert abs(np.mean(result > 1) - 0.5) < 0.03  # 1 / F has the same distribution
+    assert abs(np.mean(result > 1e30) - np.mean(result < 1e-30)) < 0.03
 
 
 def test_ends_beyond_the_floats_and_zeros_with_a_minus_are_refused(gpu: vc.Runtime) -> None:

@@ -27,19 +27,19 @@ def filled(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
     return (values > 0 if dtype == "bool" else values.astype(np.int64) if "int" in dtype else values).astype(dtype)
 
 
-def check(found: Any, expected: np.ndarray, dtype: str, n_terms: int = 1, size: float = 1) -> None:
+def check(result: Any, expected: np.ndarray, dtype: str, n_terms: int = 1, size: float = 1) -> None:
     """Compares with a bound of sqrt(n) roundings, of sums of n products of this size."""
-    assert (found.shape, found.dtype) == (expected.shape, dtype)
+    assert (result.shape, result.dtype) == (expected.shape, dtype)
     if "float" not in dtype:
-        np.testing.assert_array_equal(found.numpy(), expected)
+        np.testing.assert_array_equal(result.numpy(), expected)
         return
     eps = float(np.finfo(dtype).eps)
     bound = 8 * eps * size * math.sqrt(max(n_terms, 1))
-    np.testing.assert_allclose(found.numpy().astype(np.float64), expected.astype(np.float64), rtol=4 * eps, atol=bound)
+    np.testing.assert_allclose(result.numpy().astype(np.float64), expected.astype(np.float64), rtol=4 * eps, atol=bound)
 
 
 def exact(*arrays: np.ndarray) -> list[np.ndarray]:
-    return [each.astype(np.float64) if each.dtype.kind == "f" else each for each in arrays]
+    return [array.astype(np.float64) if array.dtype.kind == "f" else array for array in arrays]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -47,8 +47,8 @@ def test_a_matrix_product_of_each_dtype(gpu: vc.Runtime, dtype: str) -> None:
     if not has(gpu, dtype):
         pytest.skip(f"no {dtype}")
     a, b = filled((2, 9, 17), dtype), filled((17, 11), dtype, 1)
-    found = gpu.array(a) @ gpu.array(b)
-    check(found, np.matmul(*exact(a, b)), dtype, 17, 1 if dtype == "float16" else 1600)
+    result = gpu.array(a) @ gpu.array(b)
+    check(result, np.matmul(*exact(a, b)), dtype, 17, 1 if dtype == "float16" else 1600)
 
 
 SHAPES = st.tuples(
@@ -95,7 +95,7 @@ def test_errors_of_long_sums_are_small(gpu: vc.Runtime, m: int, k: int, n: int) 
 
 @pytest.mark.parametrize("shapes", [((66_000, 2, 2), (66_000, 2, 3)), ((2, 2), (66_000, 2, 3))])
 def test_more_matrices_than_a_grid_has_groups(gpu: vc.Runtime, shapes: tuple[tuple[int, ...], ...]) -> None:
-    a, b = (filled(each, "int32") for each in shapes)
+    a, b = (filled(shape, "int32") for shape in shapes)
     check(gpu.array(a) @ gpu.array(b), a @ b, "int32")
 
 
@@ -139,7 +139,7 @@ EINSUMS = [
 @pytest.mark.parametrize(("text", "shapes"), [(text, shapes) for text, *shapes in EINSUMS])
 def test_einsum(gpu: vc.Runtime, text: str, shapes: list[tuple[int, ...]]) -> None:
     hosts = [filled(shape, "int32", at) for at, shape in enumerate(shapes)]
-    arrays = [gpu.array(each) for each in hosts]
+    arrays = [gpu.array(host) for host in hosts]
     expected = np.asarray(np.einsum(text, *hosts))
     check(vnp.einsum(text, *arrays), expected, "int32")
     check(vnp.einsum(text, *arrays, optimize=False), expected, "int32")

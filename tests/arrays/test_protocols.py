@@ -15,8 +15,8 @@ from runtimes import lacks
 import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute.arrays import methods
-from vkcompute.runtime.memory import array
-from vkcompute.runtime.memory.array import DEFERRED, Array
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.mathematics import DEFERRED, Deferred
 
 HOST = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
 
@@ -37,11 +37,11 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_numpy_functions_run_on_the_device(x: Array, name: str) -> None:
-    found: Any = CALLS[name](x)
+    result: Any = CALLS[name](x)
     expected = CALLS[name](HOST)
-    assert type(found) is Array
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found.numpy(), expected, 2e-6, 1e-6)
+    assert type(result) is Array
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result.numpy(), expected, 2e-6, 1e-6)
 
 
 def test_out_and_where_of_numpy_functions(gpu: vc.Runtime, x: Array) -> None:
@@ -57,8 +57,8 @@ def test_float64_scalars_are_of_their_dtype(gpu: vc.Runtime, x: Array) -> None:
         with pytest.raises(vc.MissingFeature, match="float64"):
             np.float64(2) + x
         return
-    found: Any = np.float64(2) + x
-    assert (type(found), found.dtype) == (Array, np.float64)
+    result: Any = np.float64(2) + x
+    assert (type(result), result.dtype) == (Array, np.float64)
 
 
 REFUSED: dict[str, Any] = {
@@ -132,7 +132,7 @@ def test_protocols_of_numbers(gpu: vc.Runtime) -> None:
     x = gpu.array(np.array([1.25, 2.5], np.float32))
     assert f"{x[0]:.1f} {x[1]:6.2f} {x[0]} {x}" == "1.2   2.50 1.25 [1.25 2.5 ]"
     assert (round(x[1]), float(round(x[0], 1)), len(x), float(sum(x))) == (2, pytest.approx(1.2), 2, 3.75)
-    assert [float(each) for each in divmod(x, 2)[1]] == [1.25, 0.5]
+    assert [float(item) for item in divmod(x, 2)[1]] == [1.25, 0.5]
     assert float(divmod(5, x)[0][0]) == 4
     with pytest.raises(TypeError, match=r"shape \(2,\); use an element"):
         f"{x:.2f}"
@@ -173,7 +173,7 @@ def test_calls_of_libraries_that_know_numpy_only(gpu: vc.Runtime) -> None:
     """Parameters that make no difference on the device are no errors, and parameters may be NumPy arrays."""
     host = np.arange(12, dtype=np.float32).reshape(3, 4)
     x = gpu.array(host)
-    for found, expected in (
+    for result, expected in (
         (np.ones_like(x, shape=(2, 2), order="C"), np.ones((2, 2))),
         (np.full_like(x, 3, np.int32, shape=5, subok=False), np.full(5, 3)),
         (np.array([1.0, 2.0], ndmin=2, like=x), np.array([[1.0, 2.0]])),
@@ -184,18 +184,18 @@ def test_calls_of_libraries_that_know_numpy_only(gpu: vc.Runtime) -> None:
         (np.histogram(x, np.array([0, 4, 12], np.float32))[0], [4, 8]),
         (x.conj(), host),
     ):
-        assert type(found) is vc.Array
-        assert np.allclose(found.numpy(), expected)
+        assert type(result) is vc.Array
+        assert np.allclose(result.numpy(), expected)
     assert np.ones_like(x, order="F").T.contiguous
 
 
 def test_a_number_of_a_lazy_array_is_lazy(gpu: vc.Runtime) -> None:
     total = gpu.full(4, 2.0).sum()
-    found = total[()]
-    assert found.is_pending
+    result = total[()]
+    assert result.is_pending
     assert total.is_pending
     total[()] = 3
-    assert (found.item(), total.item()) == (8, 3)
+    assert (result.item(), total.item()) == (8, 3)
 
 
 @pytest.mark.parametrize(
@@ -213,9 +213,9 @@ def test_the_first_use_of_a_method_sets_those_of_higher_floors(
 ) -> None:
     x = gpu.full((2, 2), 1, np.float32)
     for deferred in DEFERRED:
-        monkeypatch.setattr(vc.Array, deferred, array._Deferred(deferred))
+        monkeypatch.setattr(vc.Array, deferred, Deferred(vc.Array, deferred))
     np.testing.assert_array_equal(use(x).numpy(), np.full((2, 2), 2, np.float32))
-    assert not any(type(vars(vc.Array)[deferred]) is array._Deferred for deferred in DEFERRED)
+    assert not any(type(vars(vc.Array)[deferred]) is Deferred for deferred in DEFERRED)
 
 
 def test_methods_of_higher_floors_are_those_that_arrays_defer() -> None:

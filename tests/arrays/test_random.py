@@ -24,7 +24,7 @@ def rng(gpu: vc.Runtime) -> vnp.random.Generator:
 def kolmogorov(drawn: np.ndarray, cdf: Callable[[Any], Any]) -> float:
     """The largest distance of two distributions, in units of the one that 1 sample in 1,000 exceeds."""
     x = np.sort(drawn.astype(np.float64))
-    expected, n = np.array([cdf(each) for each in x]), len(x)
+    expected, n = np.array([cdf(item) for item in x]), len(x)
     distance = max(np.max(np.arange(1, n + 1) / n - expected), np.max(expected - np.arange(n) / n))
     return float(distance * math.sqrt(n) / 1.95)
 
@@ -58,64 +58,64 @@ CONTINUOUS: dict[str, tuple[tuple[Any, ...], Callable[[float], float]]] = {
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_floats_are_distributed_as_their_function(rng: vnp.random.Generator, name: str) -> None:
     args, cdf = CONTINUOUS[name]
-    found = getattr(rng, name)(*args, size=N)
-    assert (found.shape, found.dtype) == ((N,), np.float32)
-    assert kolmogorov(found.numpy(), cdf) < 1
+    result = getattr(rng, name)(*args, size=N)
+    assert (result.shape, result.dtype) == ((N,), np.float32)
+    assert kolmogorov(result.numpy(), cdf) < 1
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (0.05, 0.05)])
 def test_beta_of_small_parameters(rng: vnp.random.Generator, a: float, b: float) -> None:
-    found = rng.beta(a, b, N).numpy().astype(np.float64)
-    assert np.all((found >= 0) & (found <= 1))
+    result = rng.beta(a, b, N).numpy().astype(np.float64)
+    assert np.all((result >= 0) & (result <= 1))
     variance = a * b / ((a + b) ** 2 * (a + b + 1))
-    assert abs(found.mean() - 0.5) < 4 * math.sqrt(variance / N)
-    assert abs(found.var() - variance) < 0.02 * variance
+    assert abs(result.mean() - 0.5) < 4 * math.sqrt(variance / N)
+    assert abs(result.var() - variance) < 0.02 * variance
 
 
 @pytest.mark.parametrize("name", ["random", "standard_normal", "standard_exponential"])
 def test_doubles_have_53_bits(rng: vnp.random.Generator, name: str) -> None:
-    found = getattr(rng, name)(N + 1, np.float64).numpy()
-    assert found.dtype == np.float64
-    assert kolmogorov(found, CONTINUOUS[name][1]) < 1
-    assert np.mean(found.astype(np.float32) == found) < 0.01
+    result = getattr(rng, name)(N + 1, np.float64).numpy()
+    assert result.dtype == np.float64
+    assert kolmogorov(result, CONTINUOUS[name][1]) < 1
+    assert np.mean(result.astype(np.float32) == result) < 0.01
 
 
 def _poisson(mean: float, k: np.ndarray) -> np.ndarray:
-    return np.exp([each * math.log(mean) - mean - math.lgamma(each + 1) for each in k.tolist()])
+    return np.exp([item * math.log(mean) - mean - math.lgamma(item + 1) for item in k.tolist()])
 
 
 def _binomial(n: int, p: float, k: np.ndarray) -> np.ndarray:
     constant = math.lgamma(n + 1)
     return np.exp([
-        constant - math.lgamma(each + 1) - math.lgamma(n - each + 1) + each * math.log(p) + (n - each) * math.log1p(-p)
-        for each in k.tolist()
+        constant - math.lgamma(item + 1) - math.lgamma(n - item + 1) + item * math.log(p) + (n - item) * math.log1p(-p)
+        for item in k.tolist()
     ])  # fmt: skip
 
 
 @pytest.mark.parametrize("mean", [0.3, 4, 9.99, 10, 31.7, 1234.5, 1e6])
 def test_poisson_counts(rng: vnp.random.Generator, mean: float) -> None:
-    found = rng.poisson(mean, N).numpy()
+    result = rng.poisson(mean, N).numpy()
     width = 6 * math.sqrt(mean) + 10
     k = np.arange(max(int(mean - width), 0), int(mean + width))
-    assert k[0] <= found.min()
-    assert found.max() <= k[-1]
-    _check_counts(found - k[0], _poisson(mean, k))
+    assert k[0] <= result.min()
+    assert result.max() <= k[-1]
+    _check_counts(result - k[0], _poisson(mean, k))
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.5), (12, 0.1), (40, 0.9), (100, 0.5), (5000, 0.02), (2_000_000, 0.7)])
 def test_binomial_counts(rng: vnp.random.Generator, n: int, p: float) -> None:
-    found = rng.binomial(n, p, N).numpy()
+    result = rng.binomial(n, p, N).numpy()
     width = 6 * math.sqrt(n * p * (1 - p)) + 10
     k = np.arange(max(int(n * p - width), 0), min(int(n * p + width), n) + 1)
-    assert k[0] <= found.min()
-    assert found.max() <= k[-1]
-    _check_counts(found - k[0], _binomial(n, p, k))
+    assert k[0] <= result.min()
+    assert result.max() <= k[-1]
+    _check_counts(result - k[0], _binomial(n, p, k))
 
 
-def _check_counts(found: np.ndarray, probabilities: np.ndarray) -> None:
+def _check_counts(result: np.ndarray, probabilities: np.ndarray) -> None:
     """Compares counts of about 100 equal intervals with their probabilities."""
     width = -(-len(probabilities) // 100)
-    counts = np.bincount(found // width, minlength=-(-len(probabilities) // width))
+    counts = np.bincount(result // width, minlength=-(-len(probabilities) // width))
     assert chi_square(counts, np.add.reduceat(probabilities, np.arange(0, len(probabilities), width))) < 1
 
 
@@ -126,10 +126,10 @@ def test_edges_of_discrete_distributions(gpu: vc.Runtime, rng: vnp.random.Genera
     assert not rng.binomial(0, 0.5, 50).numpy().any()
     assert not rng.standard_gamma(0, 50).numpy().any()
     mean = 2.0**40
-    found = rng.poisson(mean, N).numpy()
-    assert abs(found.mean() - mean) < 5 * math.sqrt(mean / N)
-    assert abs(found.std() / math.sqrt(mean) - 1) < 0.03
-    assert len(np.unique(found)) > 0.9 * N
+    result = rng.poisson(mean, N).numpy()
+    assert abs(result.mean() - mean) < 5 * math.sqrt(mean / N)
+    assert abs(result.std() / math.sqrt(mean) - 1) < 0.03
+    assert len(np.unique(result)) > 0.9 * N
     for call in (
         lambda: rng.poisson(-1.0), lambda: rng.poisson(math.nan), lambda: rng.poisson(1e15),
         lambda: rng.binomial(-1, 0.5),
@@ -142,31 +142,31 @@ def test_edges_of_discrete_distributions(gpu: vc.Runtime, rng: vnp.random.Genera
 
 @pytest.mark.parametrize(("low", "high"), [(0, 7), (-5, 95), (0, 2**31 - 1), (-(2**31), 2**31)])
 def test_integers(rng: vnp.random.Generator, low: int, high: int) -> None:
-    found = rng.integers(low, high, N, np.int32).numpy()
-    assert found.dtype == np.int32
-    places = (found.astype(np.int64) - low) * min(high - low, 100) // (high - low)
+    result = rng.integers(low, high, N, np.int32).numpy()
+    assert result.dtype == np.int32
+    places = (result.astype(np.int64) - low) * min(high - low, 100) // (high - low)
     assert chi_square(np.bincount(places, minlength=1), np.full(min(high - low, 100), 1 / min(high - low, 100))) < 1
     assert rng.integers(low, high - 1, 3, np.int32, endpoint=True).shape == (3,)
 
 
 def test_integers_of_64_bits(gpu: vc.Runtime, rng: vnp.random.Generator) -> None:
     for low, high, dtype in [(-(2**63), 2**63, np.int64), (0, 2**64, np.uint64), (-3, 2**33 + 5, np.int64)]:
-        found = rng.integers(low, high, N, dtype).numpy()
-        shares = (found.astype(np.float64) - low) / (high - low)
+        result = rng.integers(low, high, N, dtype).numpy()
+        shares = (result.astype(np.float64) - low) / (high - low)
         assert kolmogorov(shares, lambda x: x) < 1
-        assert len(np.unique(found)) == N or high < 2**40
+        assert len(np.unique(result)) == N or high < 2**40
 
 
 def test_ranges_that_are_arrays(gpu: vc.Runtime, rng: vnp.random.Generator) -> None:
     low, high = np.array([[0], [10]], np.int32), np.array([1, 5, 2**31 - 1], np.int32)
-    found = rng.integers(np.minimum(low, high - 1), high, (500, 2, 3), np.int32).numpy()
-    assert np.all((found >= np.minimum(low, high - 1)) & (found < high))
-    assert set(np.unique(found[:, 0, 1])) == set(range(5))
+    result = rng.integers(np.minimum(low, high - 1), high, (500, 2, 3), np.int32).numpy()
+    assert np.all((result >= np.minimum(low, high - 1)) & (result < high))
+    assert set(np.unique(result[:, 0, 1])) == set(range(5))
     means = gpu.array(np.float32([1, 100, 10_000]))
     counts = rng.poisson(means, (N // 4, 3)).numpy()
     np.testing.assert_allclose(counts.mean(axis=0), [1, 100, 10_000], rtol=0.06)
-    found = rng.normal(means, gpu.array(np.float32([[1], [2]]))).numpy()
-    assert found.shape == (2, 3)
+    result = rng.normal(means, gpu.array(np.float32([[1], [2]]))).numpy()
+    assert result.shape == (2, 3)
     for limits, dtype in [((3, 3), np.int32), ((0, 2**31 + 1), np.int32), ((-1, 3), np.uint32), (([0, 3], 3), None)]:
         with pytest.raises(ValueError, match="a range is not empty"):
             rng.integers(*limits, dtype=dtype)
@@ -175,9 +175,9 @@ def test_ranges_that_are_arrays(gpu: vc.Runtime, rng: vnp.random.Generator) -> N
 
 
 def test_each_order_is_as_probable(rng: vnp.random.Generator) -> None:
-    places = {each: at for at, each in enumerate(permutations(range(4)))}
-    found = [places[tuple(rng.permutation(4).tolist())] for _ in range(500)]
-    assert chi_square(np.bincount(found, minlength=24), np.full(24, 1 / 24)) < 1
+    places = {permutation: at for at, permutation in enumerate(permutations(range(4)))}
+    results = [places[tuple(rng.permutation(4).tolist())] for _ in range(500)]
+    assert chi_square(np.bincount(results, minlength=24), np.full(24, 1 / 24)) < 1
     large = rng.permutation(5000).numpy()
     np.testing.assert_array_equal(np.sort(large), np.arange(5000))
     assert abs(np.corrcoef(large, np.arange(5000))[0, 1]) < 0.06
@@ -188,8 +188,8 @@ def test_each_order_is_as_probable(rng: vnp.random.Generator) -> None:
 def test_arrays_are_shuffled_along_an_axis(gpu: vc.Runtime, rng: vnp.random.Generator) -> None:
     host = np.arange(60, dtype=np.float32).reshape(3, 20)
     x = gpu.array(host)
-    found = rng.permutation(x, axis=1).numpy()
-    np.testing.assert_array_equal(found[:, np.argsort(found[0])], host)
+    result = rng.permutation(x, axis=1).numpy()
+    np.testing.assert_array_equal(result[:, np.argsort(result[0])], host)
     rng.shuffle(x.T)
     assert not np.array_equal(x.numpy(), host)
     np.testing.assert_array_equal(np.sort(x.numpy()), host)
@@ -199,16 +199,16 @@ def test_arrays_are_shuffled_along_an_axis(gpu: vc.Runtime, rng: vnp.random.Gene
 
 def test_choices(gpu: vc.Runtime, rng: vnp.random.Generator) -> None:
     p = [0.1, 0.0, 0.5, 0.4, 0.0]
-    found = rng.choice(5, N, p=p).numpy()
-    counts = np.bincount(found, minlength=5)
+    result = rng.choice(5, N, p=p).numpy()
+    counts = np.bincount(result, minlength=5)
     assert counts[1] == counts[4] == 0
     assert chi_square(counts[[0, 2, 3]], [0.1, 0.5, 0.4]) < 1
     assert sorted(rng.choice(5, 5, replace=False).tolist()) == [0, 1, 2, 3, 4]
     assert sorted(rng.choice(5, 3, replace=False, p=p).tolist()) == [0, 2, 3]
     x = gpu.array(np.arange(12, dtype=np.int32).reshape(4, 3))
-    found = rng.choice(x, (2, 5), axis=1).numpy()
-    assert found.shape == (4, 2, 5)
-    np.testing.assert_array_equal(found - found[:1], np.arange(0, 12, 3)[:, None, None] + np.zeros((1, 2, 5)))
+    result = rng.choice(x, (2, 5), axis=1).numpy()
+    assert result.shape == (4, 2, 5)
+    np.testing.assert_array_equal(result - result[:1], np.arange(0, 12, 3)[:, None, None] + np.zeros((1, 2, 5)))
     assert rng.choice(1, 3, p=[1.0]).tolist() == [0, 0, 0]
     for call in (
         lambda: rng.choice(3, 4, replace=False), lambda: rng.choice(0, 1), lambda: rng.choice(2, 1, p=[0.5, 0.6]),
@@ -220,9 +220,9 @@ def test_choices(gpu: vc.Runtime, rng: vnp.random.Generator) -> None:
 
 def test_more_choices_than_a_grid_has_groups(gpu: vc.Runtime, rng: vnp.random.Generator) -> None:
     x = gpu.array(np.array([3, 5], np.int32))
-    found = rng.choice(x, 530_000).numpy()
-    assert set(np.unique(found)) == {3, 5}
-    assert abs(found.mean() - 4) < 0.01
+    result = rng.choice(x, 530_000).numpy()
+    assert set(np.unique(result)) == {3, 5}
+    assert abs(result.mean() - 4) < 0.01
 
 
 def test_streams(gpu: vc.Runtime) -> None:
@@ -238,8 +238,8 @@ def test_streams(gpu: vc.Runtime) -> None:
     first, second = rng.random(100).tolist(), rng.random(100).tolist()
     assert first == drawn(3)
     assert not set(first) & set(second)
-    children = [each.random(100).tolist() for each in [*rng.spawn(2), *rng.spawn(1)]]
-    assert len({tuple(each) for each in [*children, first, second]}) == 5
+    children = [item.random(100).tolist() for item in [*rng.spawn(2), *rng.spawn(1)]]
+    assert len({tuple(child) for child in [*children, first, second]}) == 5
 
 
 def test_results_go_where_out_says(gpu: vc.Runtime) -> None:
@@ -259,12 +259,12 @@ def test_results_go_where_out_says(gpu: vc.Runtime) -> None:
 
 def test_every_device_makes_these_numbers(gpu: vc.Runtime) -> None:
     rng = vnp.random.default_rng(2024, device=gpu)
-    found = {
+    results = {
         "random": (rng.random(4) * 2**24).tolist(), "integers": rng.integers(0, 10**6, 4, np.int32).tolist(),
         "permutation": rng.permutation(8).tolist(), "poisson": rng.poisson([0.5, 5, 50, 5e5]).tolist(),
         "binomial": rng.binomial([5, 50, 500, 5_000_000], 0.4).tolist(),
     }  # fmt: skip
-    assert found == {
+    assert results == {
         "random": [13592941, 1313939, 1056514, 14711642], "integers": [788036, 131148, 757824, 414710],
         "permutation": [4, 0, 2, 7, 5, 3, 6, 1], "poisson": [0, 9, 62, 500803], "binomial": [4, 25, 169, 1999302],
     }  # fmt: skip

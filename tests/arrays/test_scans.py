@@ -29,15 +29,15 @@ _NARROW = {"int64": "int32", "uint64": "uint32"}
 
 def expected(gpu: vc.Runtime, operation: str, x: Any, axis: int, *, initial: bool) -> Any:
     """Returns NumPy's scan, with integers of 32 bits where the device has no others."""
-    found = _ACCUMULATE[operation].accumulate(x, axis)
+    result = _ACCUMULATE[operation].accumulate(x, axis)
     if operation in ("sum", "prod"):
         dtype = _ACCUMULATE[operation].reduce(x[:0], None).dtype.name
         name = _NARROW.get(dtype, dtype) if not dtypes_of(gpu, "int64") else dtype
-        found = _ACCUMULATE[operation].accumulate(x, axis, np.dtype(name))
+        result = _ACCUMULATE[operation].accumulate(x, axis, np.dtype(name))
     if initial:
-        shape = [1 if at == axis else n for at, n in enumerate(found.shape)]
-        found = np.concatenate([np.full(shape, _INITIAL[operation], found.dtype), found], axis)
-    return found
+        shape = [1 if at == axis else n for at, n in enumerate(result.shape)]
+        result = np.concatenate([np.full(shape, _INITIAL[operation], result.dtype), result], axis)
+    return result
 
 
 @given(data=st.data(), shape=shapes(), seed=seeds())
@@ -46,15 +46,15 @@ def test_integers(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int)
     operation = data.draw(st.sampled_from(["or", "and", "sum"] if dtype == "bool" else ["sum", "prod", "max", "min"]))
     x, array = viewed(data, gpu, values(np.random.default_rng(seed), shape, dtype))
     axis, initial = data.draw(st.integers(0, x.ndim - 1)), operation in _INITIAL and data.draw(st.booleans())
-    found = cumulative(array, operation, axis - x.ndim * data.draw(st.booleans()), include_initial=initial)
-    np.testing.assert_array_equal(found.numpy(), expected(gpu, operation, x, axis, initial=initial), strict=True)
+    result = cumulative(array, operation, axis - x.ndim * data.draw(st.booleans()), include_initial=initial)
+    np.testing.assert_array_equal(result.numpy(), expected(gpu, operation, x, axis, initial=initial), strict=True)
 
 
 @given(data=st.data(), seed=seeds(), operation=st.sampled_from(["max", "min"]))
 def test_extremes_of_floats_propagate_nan(gpu: vc.Runtime, data: Any, seed: int, operation: str) -> None:
     x, array = viewed(data, gpu, values(np.random.default_rng(seed), (40, 9), "float32"))
-    found = cumulative(array, operation, 0).numpy()
-    np.testing.assert_array_equal(found, _ACCUMULATE[operation].accumulate(x, 0))
+    result = cumulative(array, operation, 0).numpy()
+    np.testing.assert_array_equal(result, _ACCUMULATE[operation].accumulate(x, 0))
 
 
 @pytest.mark.parametrize("part", [ON_CPU.scan_part, ON_GPU.scan_part])
@@ -62,8 +62,8 @@ def test_extremes_of_floats_propagate_nan(gpu: vc.Runtime, data: Any, seed: int,
 def test_sizes_where_parts_begin(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, part: int) -> None:
     monkeypatch.setattr(scans, "tuning_of", lambda device: ON_CPU._replace(scan_part=part))
     x = np.random.default_rng(n).integers(0, 2**32, (2, n, 2), np.uint32)
-    found = cumulative(gpu.array(x), "sum", 1, np.uint32).numpy()
-    np.testing.assert_array_equal(found, np.cumsum(x, 1, np.uint32))
+    result = cumulative(gpu.array(x), "sum", 1, np.uint32).numpy()
+    np.testing.assert_array_equal(result, np.cumsum(x, 1, np.uint32))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -72,12 +72,12 @@ def test_sums_of_floats_have_the_error_of_blocked_sums(gpu: vc.Runtime, dtype: s
         pytest.skip(f"the device has no {dtype}")
     x = np.random.default_rng(0).random(100_000 if dtype != "float16" else 1000).astype(dtype)
     exact = np.cumsum(x, dtype=np.float64 if dtype != "float64" else np.longdouble)
-    found = cumulative(gpu.array(x), "sum", 0)
-    assert found.dtype == dtype
+    result = cumulative(gpu.array(x), "sum", 0)
+    assert result.dtype == dtype
     bound = 1 if dtype == "float16" else 3 * ON_CPU.scan_part  # float16 is summed in float32, and rounded once
-    np.testing.assert_allclose(found.numpy(), exact, rtol=bound * np.finfo(dtype).eps)
+    np.testing.assert_allclose(result.numpy(), exact, rtol=bound * np.finfo(dtype).eps)
     again = cumulative(gpu.array(x), "sum", 0)
-    np.testing.assert_array_equal(found.numpy(), again.numpy())
+    np.testing.assert_array_equal(result.numpy(), again.numpy())
 
 
 def test_an_initial_element_of_extremes_is_their_identity(gpu: vc.Runtime) -> None:
@@ -113,9 +113,9 @@ def test_long_lines_on_gpus(like_a_gpu: vc.Runtime, monkeypatch: pytest.MonkeyPa
         x = random.integers(-3, 4, (3, n)).astype(dtype) if kind in "iu" else random.choice([0.5, 2], (3, n))
         x = np.where(random.random((3, n)) < 0.01, x, 0 if operation == "sum" else 1).astype(dtype)
         for initial in (False, True):
-            found = cumulative(like_a_gpu.array(x), operation, 1, include_initial=initial)
+            result = cumulative(like_a_gpu.array(x), operation, 1, include_initial=initial)
             wanted = expected(like_a_gpu, operation, x, 1, initial=initial)
-            np.testing.assert_array_equal(found.numpy(), wanted, dtype, strict=True)
+            np.testing.assert_array_equal(result.numpy(), wanted, dtype, strict=True)
 
 
 def test_negative_zeros_on_gpus(like_a_gpu: vc.Runtime) -> None:

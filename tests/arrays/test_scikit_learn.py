@@ -22,8 +22,8 @@ def differences() -> dict[str, str]:
     command = [sys.executable, "-W", "ignore", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
     assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
+    report: dict[str, str] = json.loads(done.stdout)
+    return report
 
 
 def test_results_are_numpys(gpu: vc.Runtime, differences: dict[str, str]) -> None:

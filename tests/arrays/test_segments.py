@@ -59,8 +59,8 @@ def test_bincount(gpu: vc.Runtime, data: Any, seed: int) -> None:
     x, array = viewed(data, gpu, at)
     minlength, weights = data.draw(st.sampled_from([0, 3, 300])), rng.integers(-5, 5, x.size).astype(np.float32)
     np.testing.assert_array_equal(bincount(array, None, minlength).numpy(), np.bincount(x, None, minlength))
-    found = bincount(array, gpu.array(weights), minlength).numpy()
-    np.testing.assert_array_equal(found, np.bincount(x, weights, minlength))
+    result = bincount(array, gpu.array(weights), minlength).numpy()
+    np.testing.assert_array_equal(result, np.bincount(x, weights, minlength))
 
 
 def test_errors(gpu: vc.Runtime) -> None:

@@ -20,8 +20,8 @@ from vkcompute.arrays.functions.reductions import count_nonzero
 def test_nonzero(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int) -> None:
     dtype = data.draw(st.sampled_from(dtypes_of(gpu, "bool int32 float32 float16")))
     x, array = viewed(data, gpu, values(np.random.default_rng(seed), shape, dtype))
-    for found, expected in zip(nonzero(array), np.nonzero(x), strict=True):
-        np.testing.assert_array_equal(found.numpy(), expected)
+    for result, expected in zip(nonzero(array), np.nonzero(x), strict=True):
+        np.testing.assert_array_equal(result.numpy(), expected)
     np.testing.assert_array_equal(flatnonzero(array).numpy(), np.flatnonzero(x))
     axis = data.draw(st.none() | st.integers(0, x.ndim - 1))
     np.testing.assert_array_equal(count_nonzero(array, axis).numpy(), np.count_nonzero(x, axis))
@@ -42,8 +42,8 @@ def test_masks(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int) ->
 def test_sizes_of_masks(gpu: vc.Runtime, n: int, share: float) -> None:
     rng = np.random.default_rng(n)
     x, mask = rng.random(n, np.float32), rng.random(n) < share
-    found = masked(gpu.array(x), gpu.array(mask.astype(np.int32)))
-    np.testing.assert_array_equal(found.numpy(), x[mask])
+    result = masked(gpu.array(x), gpu.array(mask.astype(np.int32)))
+    np.testing.assert_array_equal(result.numpy(), x[mask])
     np.testing.assert_array_equal(flatnonzero(gpu.array(mask)).numpy(), np.flatnonzero(mask))
 
 
@@ -63,8 +63,8 @@ def test_compress(gpu: vc.Runtime, data: Any, seed: int) -> None:
     axis = data.draw(st.none() | st.integers(-3, 2))
     n = x.size if axis is None else x.shape[axis]
     condition = rng.integers(0, 2, data.draw(st.integers(0, n)), np.int32)
-    found = compress(gpu.array(condition), array, axis).numpy()
-    np.testing.assert_array_equal(found, np.compress(condition, x, axis))
+    result = compress(gpu.array(condition), array, axis).numpy()
+    np.testing.assert_array_equal(result, np.compress(condition, x, axis))
 
 
 @given(data=st.data(), seed=seeds())
@@ -75,8 +75,8 @@ def test_repeat(gpu: vc.Runtime, data: Any, seed: int) -> None:
     n = x.size if axis is None else x.shape[axis]
     times = data.draw(st.integers(0, 4))
     np.testing.assert_array_equal(repeat(array, times, axis).numpy(), np.repeat(x, times, axis))
-    each = rng.integers(0, 4, data.draw(st.sampled_from([n, 1])), np.int32)
-    np.testing.assert_array_equal(repeat(array, gpu.array(each), axis).numpy(), np.repeat(x, each, axis))
+    host = rng.integers(0, 4, data.draw(st.sampled_from([n, 1])), np.int32)
+    np.testing.assert_array_equal(repeat(array, gpu.array(host), axis).numpy(), np.repeat(x, host, axis))
 
 
 @given(data=st.data(), seed=seeds())
@@ -90,8 +90,8 @@ def test_searchsorted(gpu: vc.Runtime, data: Any, seed: int) -> None:
     side, order = data.draw(st.sampled_from(["left", "right"])), np.argsort(x, kind="stable").astype(np.int32)
     expected = np.searchsorted(x, wanted, side, order)
     np.testing.assert_array_equal(searchsorted(gpu.array(x[order]), given_values, side).numpy(), expected)
-    found = searchsorted(gpu.array(x), given_values, side, gpu.array(order))
-    np.testing.assert_array_equal(found.numpy(), expected)
+    result = searchsorted(gpu.array(x), given_values, side, gpu.array(order))
+    np.testing.assert_array_equal(result.numpy(), expected)
 
 
 def test_errors(gpu: vc.Runtime) -> None:

@@ -41,8 +41,8 @@ def test_sorts(gpu: vc.Runtime, dtype: str, data: Any, shape: tuple[int, ...], s
     for down in (False, True):
         expected = descending(x, axis) if down else np.argsort(x, axis, kind="stable")
         np.testing.assert_array_equal(argsort(array, axis, descending=down).numpy(), expected)
-        found = sort(array, axis, descending=down).numpy()
-        np.testing.assert_array_equal(bits(found), bits(np.take_along_axis(x, expected, axis)))
+        result = sort(array, axis, descending=down).numpy()
+        np.testing.assert_array_equal(bits(result), bits(np.take_along_axis(x, expected, axis)))
 
 
 _TUNINGS = {
@@ -135,9 +135,9 @@ def test_topk(gpu: vc.Runtime, data: Any, seed: int) -> None:
     k = data.draw(st.integers(0, x.shape[axis]))
     order = descending(x, axis) if largest else np.argsort(x, axis, kind="stable")
     order = np.take(order, np.arange(k), axis)
-    found, indices = topk(array, k, axis, largest=largest)
+    result, indices = topk(array, k, axis, largest=largest)
     np.testing.assert_array_equal(indices.numpy(), order)
-    np.testing.assert_array_equal(bits(found.numpy()), bits(np.take_along_axis(x, order, axis)))
+    np.testing.assert_array_equal(bits(result.numpy()), bits(np.take_along_axis(x, order, axis)))
 
 
 @pytest.mark.parametrize("dtype", _ALL.split())
@@ -202,8 +202,8 @@ def test_lexsort(gpu: vc.Runtime, data: Any, seed: int) -> None:
     shape, axis = data.draw(st.sampled_from([((100,), 0), ((3, 40), 1), ((70, 2), 0), ((0, 3), 0)]))
     names = data.draw(st.lists(st.sampled_from(dtypes_of(gpu, "int32 float32 float64 int8")), min_size=1, max_size=3))
     keys = [values(rng, shape, name) for name in names]
-    found = lexsort([gpu.array(key) for key in keys], axis)
-    np.testing.assert_array_equal(found.numpy(), np.lexsort(keys, axis))
+    result = lexsort([gpu.array(key) for key in keys], axis)
+    np.testing.assert_array_equal(result.numpy(), np.lexsort(keys, axis))
 
 
 @given(data=st.data(), shape=shapes(), seed=seeds(), equal_nan=st.booleans())
@@ -211,11 +211,11 @@ def test_unique(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int, e
     dtype = data.draw(st.sampled_from(dtypes_of(gpu, "int32 float32 float64 uint8 bool")))
     x, array = viewed(data, gpu, values(np.random.default_rng(seed), shape, dtype))
     expected = np.unique(x, True, True, True, equal_nan=equal_nan)
-    for found, want in zip(unique(array, equal_nan=equal_nan), expected, strict=True):
-        np.testing.assert_array_equal(found.numpy().reshape(-1), want.reshape(-1))
-    found = unique(array)
-    assert found.inverse.shape == x.shape
-    np.testing.assert_array_equal(found.values.numpy()[found.inverse.numpy()] if x.size else x, x)
+    for result, want in zip(unique(array, equal_nan=equal_nan), expected, strict=True):
+        np.testing.assert_array_equal(result.numpy().reshape(-1), want.reshape(-1))
+    result = unique(array)
+    assert result.inverse.shape == x.shape
+    np.testing.assert_array_equal(result.values.numpy()[result.inverse.numpy()] if x.size else x, x)
 
 
 @given(data=st.data(), shape=shapes(max_dims=3), seed=seeds())
@@ -231,10 +231,10 @@ def test_medians_and_partitions(gpu: vc.Runtime, data: Any, shape: tuple[int, ..
         np.testing.assert_array_equal(vnp.median(array).numpy(), np.median(wide))
     if n := x.shape[axis]:
         k = data.draw(st.integers(-n, n - 1))
-        found = vnp.partition(array, k, axis).numpy()
-        np.testing.assert_array_equal(np.take(found, k, axis), np.take(np.partition(x, k, axis), k, axis))
+        result = vnp.partition(array, k, axis).numpy()
+        np.testing.assert_array_equal(np.take(result, k, axis), np.take(np.partition(x, k, axis), k, axis))
         order = vnp.argpartition(array, [k], axis).numpy()
-        np.testing.assert_array_equal(np.take_along_axis(x, order, axis), found)
+        np.testing.assert_array_equal(np.take_along_axis(x, order, axis), result)
 
 
 def test_a_graph_records_a_sort(gpu: vc.Runtime) -> None:

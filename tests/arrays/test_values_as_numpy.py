@@ -32,10 +32,10 @@ INF, NAN = np.inf, np.nan
 )
 def test_odd_reflections_keep_what_is_inside(gpu: vc.Runtime, mode: Any, data: Any, widths: Any) -> None:
     host = np.array(data, np.float32)
-    found = vnp.pad(gpu.array(host), widths, mode, reflect_type="odd").numpy()
+    result = vnp.pad(gpu.array(host), widths, mode, reflect_type="odd").numpy()
     expected = np.pad(host, widths, mode, reflect_type="odd")
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(np.signbit(found)[found == 0], np.signbit(expected)[found == 0])
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(np.signbit(result)[result == 0], np.signbit(expected)[result == 0])
 
 
 Call = Callable[[Any, Any], Any]
@@ -59,18 +59,18 @@ def test_calls(gpu: vc.Runtime, name: str) -> None:
     call, host = CALLS[name]
     if lacks(gpu, host.dtype.name):
         host = host.astype(np.int32 if host.dtype.kind == "i" else np.float32)
-    found, expected = call(vnp, gpu.array(host)), np.asarray(call(np, host))
-    assert found.shape == expected.shape
-    assert found.dtype.kind == expected.dtype.kind
-    np.testing.assert_array_equal(found.numpy(), expected)
+    result, expected = call(vnp, gpu.array(host)), np.asarray(call(np, host))
+    assert result.shape == expected.shape
+    assert result.dtype.kind == expected.dtype.kind
+    np.testing.assert_array_equal(result.numpy(), expected)
 
 
 @pytest.mark.parametrize("initial", [-1, 0, 0.5, 2, True])
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_initial_values_of_bools_are_bools(gpu: vc.Runtime, name: str, initial: Any) -> None:
     for data in ([False], [True, False], [True]):
-        found = getattr(vnp, name)(gpu.array(np.array(data)), initial=initial)
-        assert bool(found) == getattr(np, name)(data, initial=bool(initial))
+        result = getattr(vnp, name)(gpu.array(np.array(data)), initial=initial)
+        assert bool(result) == getattr(np, name)(data, initial=bool(initial))
 
 
 def test_order_needs_numbers(gpu: vc.Runtime) -> None:

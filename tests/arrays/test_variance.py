@@ -53,9 +53,9 @@ def test_axes_and_dtypes(
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 wanted = host.astype(np.float64).var(axes, ddof=1, keepdims=True)
-            found = vnp.var(x, axes, ddof=1, keepdims=True).numpy()
-            assert found.dtype == (dtype if dtype.startswith("float") else np.float32)
-            np.testing.assert_allclose(found, wanted, TOLERANCES[dtype], err_msg=str(axes))
+            result = vnp.var(x, axes, ddof=1, keepdims=True).numpy()
+            assert result.dtype == (dtype if dtype.startswith("float") else np.float32)
+            np.testing.assert_allclose(result, wanted, TOLERANCES[dtype], err_msg=str(axes))
             same = vnp.std(x, axes, correction=1).numpy()
             np.testing.assert_allclose(same, np.sqrt(wanted.squeeze(axes)), TOLERANCES[dtype], err_msg=str(axes))
 
@@ -80,18 +80,18 @@ def test_pieces_of_large_arrays(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
     for shape in (3, 8192), (200, 300), (130, 600), (2, 65000), (2, 65001):
         host = numbers(shape)
         for axis in (1, None):
-            found = vnp.var(gpu.array(host), axis).numpy()
-            np.testing.assert_allclose(found, host.var(axis, dtype=np.float64), 1e-6, err_msg=f"{shape}, {axis}")
+            result = vnp.var(gpu.array(host), axis).numpy()
+            np.testing.assert_allclose(result, host.var(axis, dtype=np.float64), 1e-6, err_msg=f"{shape}, {axis}")
 
 
 @pytest.mark.usefixtures("by_one_read")
 def test_infinity_and_nan(gpu: vc.Runtime) -> None:
     host = numbers((4, 1500))
     host[0, 7], host[1, 1400], host[2] = np.nan, np.inf, 1e-20
-    found = vnp.var(gpu.array(host), 1).numpy()
-    assert np.isnan(found[:2]).all()
-    assert found[2] == 0
-    assert found[3] > 0
+    result = vnp.var(gpu.array(host), 1).numpy()
+    assert np.isnan(result[:2]).all()
+    assert result[2] == 0
+    assert result[3] > 0
 
 
 @pytest.mark.usefixtures("by_one_read")

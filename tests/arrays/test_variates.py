@@ -42,13 +42,13 @@ QUANTILES = np.linspace(0.05, 0.95, 10)
 def test_numbers_have_the_distribution_of_numpys(gpu: vc.Runtime, name: str) -> None:
     """The Kolmogorov distance of two samples of N is below sqrt(2 / N) * 1.95, but for one in a thousand."""
     rng = vnp.random.default_rng(5, device=gpu)
-    found = getattr(rng, name)(*PARAMETERS[name], size=N)
+    result = getattr(rng, name)(*PARAMETERS[name], size=N)
     expected = getattr(np.random.default_rng(7), name)(*PARAMETERS[name], size=N)
-    assert found.dtype.kind == expected.dtype.kind
-    assert found.device is gpu
+    assert result.dtype.kind == expected.dtype.kind
+    assert result.device is gpu
     points = np.unique(np.quantile(expected, QUANTILES))
-    one, other = (np.searchsorted(np.sort(each.astype(np.float64)), points, "right") / N for each in
-                  (found.numpy(), expected))  # fmt: skip
+    one, other = (np.searchsorted(np.sort(array.astype(np.float64)), points, "right") / N for array in
+                  (result.numpy(), expected))  # fmt: skip
     assert np.abs(one - other).max() < 1.95 * np.sqrt(2 / N)
 
 
@@ -57,9 +57,9 @@ def test_parameters_broadcast_and_seeds_repeat(gpu: vc.Runtime, name: str) -> No
     rng, again = (vnp.random.default_rng(5, device=gpu) for _ in range(2))
     first, *rest = PARAMETERS[name]
     given = np.full((3, 1), first), *rest
-    found = getattr(rng, name)(*given, size=(3, 2))
-    assert found.shape == (3, 2)
-    np.testing.assert_array_equal(found.numpy(), getattr(again, name)(*given, size=(3, 2)).numpy())
+    result = getattr(rng, name)(*given, size=(3, 2))
+    assert result.shape == (3, 2)
+    np.testing.assert_array_equal(result.numpy(), getattr(again, name)(*given, size=(3, 2)).numpy())
     on_device = gpu.array(np.float32(given[0])) if np.asarray(first).dtype.kind == "f" else given[0]
     assert getattr(rng, name)(on_device, *rest).shape == (3, 1)
     assert getattr(rng, name)(*PARAMETERS[name]).shape == ()
@@ -102,9 +102,9 @@ def test_several_numbers(gpu: vc.Runtime) -> None:
     np.testing.assert_allclose(shares.mean(0), [1 / 6, 1 / 3, 1 / 2], atol=0.01)
     covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
     for method in ("svd", "eigh", "cholesky"):
-        found = rng.multivariate_normal([1.0, 2.0], covariance, N, method=method).numpy()
-        np.testing.assert_allclose(found.mean(0), [1, 2], atol=0.05)
-        np.testing.assert_allclose(np.cov(found.T), covariance, atol=0.08)
+        result = rng.multivariate_normal([1.0, 2.0], covariance, N, method=method).numpy()
+        np.testing.assert_allclose(result.mean(0), [1, 2], atol=0.05)
+        np.testing.assert_allclose(np.cov(result.T), covariance, atol=0.08)
     assert rng.multivariate_normal([1.0, 2.0], covariance).shape == (2,)
     assert rng.multivariate_normal(gpu.array([1.0, 2.0]), gpu.array(covariance.astype(np.float32)), (3, 4)).shape == (
         3,
@@ -124,9 +124,9 @@ def test_permuted_lines_have_orders_of_their_own(gpu: vc.Runtime) -> None:
     host = np.arange(200, dtype=np.float32).reshape(20, 10)
     rng, x = vnp.random.default_rng(3, device=gpu), gpu.array(host)
     for axis in (0, 1, -1):
-        found = rng.permuted(x, axis=axis).numpy()
-        np.testing.assert_array_equal(np.sort(found, axis), host)
-        orders = np.argsort(np.moveaxis(found, axis, -1), axis=-1)
+        result = rng.permuted(x, axis=axis).numpy()
+        np.testing.assert_array_equal(np.sort(result, axis), host)
+        orders = np.argsort(np.moveaxis(result, axis, -1), axis=-1)
         assert len(np.unique(orders, axis=0)) == len(orders)
     assert sorted(rng.permuted(x).numpy().reshape(-1).tolist()) == [*range(200)]
     assert rng.permuted(x).shape == (20, 10)
@@ -144,7 +144,7 @@ def test_older_names_share_a_state_that_seed_sets(gpu: vc.Runtime) -> None:
             random.rand(2, 3), random.randn(4), random.randint(5, size=3), random.randint(2, 4, (2, 2)),
             random.choice(5, 3), random.permutation(6), random.random_sample((2,)), random.normal(0, 1, 3),
         ])  # fmt: skip
-    assert [each.shape for each in made[0]] == [(2, 3), (4,), (3,), (2, 2), (3,), (6,), (2,), (3,)]
+    assert [array.shape for array in made[0]] == [(2, 3), (4,), (3,), (2, 2), (3,), (6,), (2,), (3,)]
     for one, other in zip(*made, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     assert random.rand().shape == ()

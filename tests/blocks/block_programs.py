@@ -56,11 +56,11 @@ def launched(
 
     def prepared(arg: Any) -> Any:
         if isinstance(arg, list):
-            return triton.PointerTable([prepared(each) for each in arg])
+            return triton.PointerTable([prepared(item) for item in arg])
         return arg if gpu is None or not isinstance(arg, np.ndarray) else gpu.array(arg)
 
     copies = [
-        [each.copy() for each in arg] if isinstance(arg, list) else arg.copy() if isinstance(arg, np.ndarray) else arg
+        [array.copy() for array in arg] if isinstance(arg, list) else arg.copy() if isinstance(arg, np.ndarray) else arg
         for arg in args
     ]
     ready = [prepared(arg) for arg in copies]
@@ -68,7 +68,7 @@ def launched(
 
     def found(arg: Any) -> Any:
         if isinstance(arg, triton.PointerTable):
-            return [found(each) for each in arg.arrays]
+            return [found(array) for array in arg.arrays]
         return arg.numpy() if isinstance(arg, vkcompute.Array) else arg
 
     return [found(arg) for arg in ready]

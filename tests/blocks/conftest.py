@@ -11,8 +11,10 @@ import vkcompute
 @pytest.fixture(params=["gpu", "like_a_gpu", pytest.param("interpreted", marks=pytest.mark.pure)])
 def machine(request: pytest.FixtureRequest) -> vkcompute.Runtime | None:
     """The runtime under test, as it is and with the programs of a GPU, or None for the interpreter."""
-    found: vkcompute.Runtime | None = None if request.param == "interpreted" else request.getfixturevalue(request.param)
-    return found
+    result: vkcompute.Runtime | None = (
+        None if request.param == "interpreted" else request.getfixturevalue(request.param)
+    )
+    return result
 
 
 @pytest.fixture(autouse=True)

@@ -83,7 +83,7 @@ class Bounds(Machine):
             super()._execute(op)
             return
         used = [*op.args, *[arg for region in op.regions for each in walk(region) for arg in each.args]]
-        self._numbers._values.update({each: self._values[each].number for each in used if each in self._values})
+        self._numbers._values.update({item: self._values[item].number for item in used if item in self._values})
         self._numbers._execute(op)
         args = [self.value(each) for each in op.args]
         with np.errstate(all="ignore"):
@@ -114,7 +114,7 @@ class Bounds(Machine):
         row = _RULES.get((code, element_of(op.args[0].type).kind)) if op.args else None
         if row is not None:
             return row(args, number, op)
-        unknown = _unknown(sum(each.bound for each in args)) if args else 0.0
+        unknown = _unknown(sum(arg.bound for arg in args)) if args else 0.0
         return np.max(unknown) if code == "histogram" else unknown
 
     # -- memory -------------------------------------------------------------------------------------------------------
@@ -124,8 +124,8 @@ class Bounds(Machine):
         if not op.attribute.masked:
             return bounds[offsets] + _unknown(args[0].bound)
         inside = np.broadcast_to(args[1].number, offsets.shape)
-        found = np.where(inside, bounds[np.where(inside, offsets, 0)] if bounds.size else 0.0, args[2].bound)
-        return found + _unknown(args[0].bound) + _unknown(args[1].bound)
+        result = np.where(inside, bounds[np.where(inside, offsets, 0)] if bounds.size else 0.0, args[2].bound)
+        return result + _unknown(args[0].bound) + _unknown(args[1].bound)
 
     def _written(self, op: Op, args: list[Pair]) -> None:
         bounds, offsets = self.bounds[op.attribute.memory], np.asarray(args[0].number)
@@ -149,21 +149,20 @@ class Bounds(Machine):
     def _along(self, op: Op, args: list[Pair]) -> None:
         axis, reverse = op.attribute.axis, op.attribute.reverse
         rows = [
-            Pair(*[np.moveaxis(np.broadcast_to(part, np.shape(each.number)), axis, 0) for part in each])
-            for each in args
+            Pair(*[np.moveaxis(np.broadcast_to(part, np.shape(arg.number)), axis, 0) for part in arg]) for arg in args
         ]
         rows = [Pair(*[part[::-1] for part in row]) for row in rows] if reverse else rows
         if [each.code for each in op.regions[0].ops] == ["add", "yield"] and element_of(op.args[0].type).kind == "f":
-            found = [_sums(rows[0]) if op.code == "scan" else _sums(rows[0])[-1]]
+            computed = [_sums(rows[0]) if op.code == "scan" else _sums(rows[0])[-1]]
         else:
             shapes = [row.number.shape if op.code == "scan" else row.number.shape[1:] for row in rows]
             if any(each.has_result and _rounds(each) for each in walk(op.regions[0])):  # in an unknown order
-                found = [np.full(shape, np.inf) for shape in shapes]
-            elif any(np.any(each.bound > 0) for each in args):
-                found = self._combined_along(op, rows)
+                computed = [np.full(shape, np.inf) for shape in shapes]
+            elif any(np.any(arg.bound > 0) for arg in args):
+                computed = self._combined_along(op, rows)
             else:
-                found = [np.zeros(shape) for shape in shapes]
-        for result, bound in zip(op.results, found, strict=True):
+                computed = [np.zeros(shape) for shape in shapes]
+        for result, bound in zip(op.results, computed, strict=True):
             if op.code == "scan":
                 bound = np.moveaxis(bound[::-1] if reverse else bound, 0, axis)
             self._values[result] = Pair(self._numbers.value(result), np.where(np.isnan(bound), np.inf, bound))
@@ -174,7 +173,7 @@ class Bounds(Machine):
             done = [[Pair(row.number[0], row.bound[0]) for row in rows]]
             for at in range(1, len(rows[0].number)):
                 done.append(self._pairs(op, done[-1], [Pair(row.number[at], row.bound[at]) for row in rows]))
-            return [np.stack([each[n].bound for each in done]) for n in range(len(rows))]
+            return [np.stack([item[n].bound for item in done]) for n in range(len(rows))]
         while len(rows[0].number) > 1:
             halves = [
                 [Pair(*[part[start:stop:2] for part in row]) for row in rows] for start, stop in ((0, -1), (1, None))
@@ -215,13 +214,13 @@ def _wide(number: Any) -> Any:
 
 def _rounded(bound: Any, number: Any, units: float = 1) -> Any:
     """Returns a bound with the roundings of both sides; no bound if the result is not finite."""
-    found = np.asarray(bound + units * _eps(number) * (_wide(number) + bound) + _tiny(number))
-    return np.where(np.isfinite(number), found, np.inf)
+    result = np.asarray(bound + units * _eps(number) * (_wide(number) + bound) + _tiny(number))
+    return np.where(np.isfinite(number), result, np.inf)
 
 
 def _where_different(args: list[Pair], bound: Any) -> Any:
     """Returns a bound, and 0 where the operands are the same on both sides."""
-    return np.where(sum(np.asarray(each.bound) for each in args) > 0, bound, 0.0)
+    return np.where(sum(np.asarray(arg.bound) for arg in args) > 0, bound, 0.0)
 
 
 def _sums(row: Pair) -> Array:
@@ -229,11 +228,11 @@ def _sums(row: Pair) -> Array:
     magnitudes = np.cumsum(_wide(row.number) + row.bound, 0)
     differences = np.cumsum(row.bound, 0)
     counts = np.arange(len(magnitudes)).reshape(-1, *[1] * (magnitudes.ndim - 1))
-    found = differences + counts * (_eps(row.number) * magnitudes + _tiny(row.number))
+    result = differences + counts * (_eps(row.number) * magnitudes + _tiny(row.number))
     unit = _unit(magnitudes[-1], row.number)
     exact = np.all((np.fmod(_wide(row.number), unit) == 0) & (row.bound == 0), 0)
-    found = np.where(exact, 0.0, found)
-    return np.where(np.isfinite(np.cumsum(row.number.astype(np.float64), 0)), found, np.inf)
+    result = np.where(exact, 0.0, result)
+    return np.where(np.isfinite(np.cumsum(row.number.astype(np.float64), 0)), result, np.inf)
 
 
 def _unit(largest: Any, number: Any) -> Any:
@@ -244,19 +243,19 @@ def _unit(largest: Any, number: Any) -> Any:
 def _dot(args: list[Pair], number: Any) -> Any:
     one, other, start = args
     if np.asarray(number).dtype.kind != "f":
-        return _unknown(sum(np.max(each.bound) for each in args))
-    x, y, z = (_wide(each.number) for each in args)
+        return _unknown(sum(np.max(arg.bound) for arg in args))
+    x, y, z = (_wide(arg.number) for arg in args)
     products, n = x @ y + z, np.shape(one.number)[-1] + 1
     total = np.max(products)
-    steps = [_step(each) for each in (one, other, start)]
-    is_exact = all(not np.any(each.bound > 0) for each in args)
+    steps = [_step(item) for item in (one, other, start)]
+    is_exact = all(not np.any(arg.bound > 0) for arg in args)
     if is_exact and min(steps[0] * steps[1], steps[2]) >= _unit(total, number):
         return 0.0
-    dx, dy, dz = (np.broadcast_to(each.bound, np.shape(each.number)) for each in args)
+    dx, dy, dz = (np.broadcast_to(arg.bound, np.shape(arg.number)) for arg in args)
     differences = dx @ y + x @ dy + dx @ dy + dz
     units = (n + 1) * (_HALVES if one.number.dtype == np.float16 else 1)
-    found = differences + units * (_eps(number) * (products + differences) + _tiny(number))
-    return np.where(np.isfinite(number), found, np.inf)
+    result = differences + units * (_eps(number) * (products + differences) + _tiny(number))
+    return np.where(np.isfinite(number), result, np.inf)
 
 
 def _step(pair: Pair) -> float:
@@ -322,12 +321,12 @@ def _largest(args: list[Pair], _: Any, __: Op) -> Any:
 def _at_ends(args: list[Pair], number: Any, function: Callable[[Any], Any]) -> Any:
     """Returns the distance to the results of a monotonic function at both ends."""
     x, dx = np.asarray(args[0].number, np.float64), args[0].bound
-    ends = [np.abs(function(x + each) - np.asarray(number, np.float64)) for each in (-dx, dx)]
+    ends = [np.abs(function(x + item) - np.asarray(number, np.float64)) for item in (-dx, dx)]
     return np.where(np.isfinite(dx), np.maximum(*ends), np.inf)
 
 
 def _is_ordered(args: list[Pair], _: Any, __: Op) -> Any:
-    x, y = (np.asarray(each.number, np.float64) for each in args)
+    x, y = (np.asarray(arg.number, np.float64) for arg in args)
     bound = np.asarray(args[0].bound + args[1].bound)
     known = np.isnan(x) | np.isnan(y) | (np.abs(x - y) > bound)
     return np.where((bound == 0) | (known & np.isfinite(bound)), 0.0, np.inf)
@@ -383,10 +382,10 @@ def _integers(rule: Callable[[list[Pair]], Any]) -> _Rule:
 def _shifted(args: list[Pair], number: Any, op: Op) -> Any:
     steps = np.asarray(args[1].number, np.float64)
     if op.code == "shl":
-        found = args[0].bound * np.exp2(steps)
+        result = args[0].bound * np.exp2(steps)
     else:
-        found = _at_ends(args, number, lambda x: np.floor(x / np.exp2(steps)))
-    return np.where(np.asarray(args[1].bound) > 0, np.inf, _in_range(found, number))
+        result = _at_ends(args, number, lambda x: np.floor(x / np.exp2(steps)))
+    return np.where(np.asarray(args[1].bound) > 0, np.inf, _in_range(result, number))
 
 
 def _masked(args: list[Pair], number: Any, _: Op) -> Any:
@@ -395,8 +394,8 @@ def _masked(args: list[Pair], number: Any, _: Op) -> Any:
     bits = np.asarray(mask).view(f"u{np.asarray(mask).dtype.itemsize}")
     below = ~bits
     upper, lower = (below & (below + 1)) == 0, (bits & (bits + 1)) == 0
-    found = np.where(upper, dx + below.astype(np.float64), np.where(lower, bits.astype(np.float64), np.inf))
-    return np.where(dx + dy == 0, 0.0, np.where(np.asarray(dy) > 0, np.inf, found))
+    result = np.where(upper, dx + below.astype(np.float64), np.where(lower, bits.astype(np.float64), np.inf))
+    return np.where(dx + dy == 0, 0.0, np.where(np.asarray(dy) > 0, np.inf, result))
 
 
 def _inverted(args: list[Pair], number: Any, _: Op) -> Any:
@@ -418,7 +417,7 @@ def _bits(args: list[Pair], number: Any, op: Op) -> Any:
     if source.itemsize != 4:
         return _unknown(dx)
     value = x.astype(np.float64)
-    found = np.zeros(x.shape)
+    result = np.zeros(x.shape)
     for end in (value - dx, value + dx):
         if source.kind == "f":
             given = np.nextafter(end.astype(np.float32), np.float32(np.inf) * np.sign(end - value).astype(np.float32))
@@ -426,10 +425,10 @@ def _bits(args: list[Pair], number: Any, op: Op) -> Any:
             info = np.iinfo(source)
             given = np.clip(end, info.min, info.max).astype(source)
         moved = given.view(np.asarray(number).dtype).astype(np.float64)
-        found = np.maximum(found, np.abs(moved - np.asarray(number, np.float64)))
+        result = np.maximum(result, np.abs(moved - np.asarray(number, np.float64)))
         same_sign = np.signbit(given.view(np.float32)) == np.signbit(x.view(np.float32))
-        found = np.where(same_sign & np.isfinite(moved), found, np.inf)
-    return np.where(dx > 0, found, 0.0)
+        result = np.where(same_sign & np.isfinite(moved), result, np.inf)
+    return np.where(dx > 0, result, 0.0)
 
 
 def _rules() -> Iterator[tuple[str, str, _Rule]]:
@@ -464,14 +463,14 @@ _RULES = {(code, kind): rule for code, kinds, rule in _rules() for kind in kinds
 @contextmanager
 def bounded() -> Iterator[dict[str, Array]]:
     """Lets interpreted launches in its body find bounds; gives those of the elements of each array, by its name."""
-    found: dict[str, Array] = {}
+    results: dict[str, Array] = {}
 
     def execute(
         function: Function, arrays: Mapping[Memory, Array], pushes: Mapping[Push, Any], grid: Sequence[int]
     ) -> None:
         bounds = {memory: np.zeros(array.shape) for memory, array in arrays.items()}
         interpret(function, arrays, pushes, grid, partial(Bounds, bounds=bounds))
-        found.update({memory.name: each for memory, each in bounds.items()})
+        results.update({memory.name: bound for memory, bound in bounds.items()})
 
     with mock.patch.object(interpretation, "interpret", execute):
-        yield found
+        yield results

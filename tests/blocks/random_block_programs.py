@@ -66,8 +66,8 @@ class Writer:
             self.fraction()
         for _ in range(self.random.randint(4, 12)):
             self.random.choice(ROUGH_STEPS if self.is_rough else STEPS)(self)
-        for each in self.values[-6:]:
-            self.store(*each)
+        for value in self.values[-6:]:
+            self.store(*value)
         pointers = [f"{kind}_{dtype}" for dtype in self.dtypes for kind in ("given", "out", "scratch")]
         return f"{HEAD}@triton.jit\ndef program({', '.join(pointers)}, counts, n):\n" + "\n".join(self.lines) + "\n"
 
@@ -88,19 +88,19 @@ class Writer:
         logs = [self.random.randint(0, 5) for _ in range(self.random.randint(1, 3))]
         while sum(logs) > 8:
             logs[logs.index(max(logs))] -= 1
-        return tuple(1 << each for each in logs)
+        return tuple(1 << log for log in logs)
 
     def pick(self, fits: Callable[[tuple[int, ...], str], bool] = lambda shape, dtype: True) -> tuple[Any, ...]:
         """Returns a value that fits; a new one if there is none."""
-        found = [each for each in self.values if fits(*each[1:])]
-        if not found:
+        results = [value for value in self.values if fits(*value[1:])]
+        if not results:
             return self.load("int32" if fits((16,), "int32") else "float32", (16,))
-        return self.random.choice(found)
+        return self.random.choice(results)
 
     def alike(self, shape: tuple[int, ...], dtype: str) -> str:
         """Returns the name of a block of this shape and dtype."""
-        found = [name for name, *kind in self.values if kind == [shape, dtype]]
-        return self.random.choice(found) if found else self.load(dtype, shape)[0]
+        results = [name for name, *kind in self.values if kind == [shape, dtype]]
+        return self.random.choice(results) if results else self.load(dtype, shape)[0]
 
     def offsets(self, shape: tuple[int, ...]) -> str:
         """Row-major offsets, perhaps transposed or reversed."""
@@ -199,7 +199,7 @@ class Writer:
 
     def reshape(self) -> None:
         name, shape, dtype = self.pick()
-        logs = [each.bit_length() - 1 for each in shape]
+        logs = [length.bit_length() - 1 for length in shape]
         total, first = sum(logs), self.random.randint(0, sum(logs))
         wanted = (1 << first, 1 << total - first)
         self.new(f"tl.reshape({name}, {wanted})", wanted, dtype)
@@ -256,18 +256,18 @@ class Writer:
             other = self.alike(shape, "int32")
             self.line(f"one, other = tl.reduce(({name}, {other}), {axis}, last, keep_dims=True)")
             self.new(f"tl.broadcast_to(other, {shape})", shape, "int32")
-            found, wide = "one", dtype
+            result, wide = "one", dtype
         elif kind == "reduce":
-            found, wide = f"tl.reduce({name}, {axis}, greater, keep_dims=True)", dtype
+            result, wide = f"tl.reduce({name}, {axis}, greater, keep_dims=True)", dtype
         elif kind in ("argmax", "argmin"):
-            found, wide = f"tl.{kind}({name}, {axis}, keep_dims=True)", "int32"
+            result, wide = f"tl.{kind}({name}, {axis}, keep_dims=True)", "int32"
         else:
             if kind in ("max", "min") and wide in ("uint32",) and dtype != "uint32":
                 wide = "int32"
-            found = f"tl.{kind}({name}, {axis}, keep_dims=True)"
+            result = f"tl.{kind}({name}, {axis}, keep_dims=True)"
         if wide not in self.dtypes:
             return
-        self.new(f"tl.broadcast_to({found}, {shape}) + tl.zeros({kept}, tl.{wide})", shape, wide)
+        self.new(f"tl.broadcast_to({result}, {shape}) + tl.zeros({kept}, tl.{wide})", shape, wide)
 
     def scan(self) -> None:
         name, shape, dtype = self.pick(lambda _, dtype: dtype[-2:] in ("32", "64"))
@@ -346,7 +346,7 @@ def dtypes_of(runtime: vc.Runtime) -> list[str]:
 def arrays_of(dtypes: list[str], seed: int) -> list[np.ndarray]:
     """Returns the arrays of a program: inputs, outputs, scratch and counts."""
     random = np.random.default_rng(seed)
-    found: list[np.ndarray] = []
+    results: list[np.ndarray] = []
     for name in dtypes:
         if name == "bfloat16":
             values = (random.integers(-8, 9, N_INPUT).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -354,8 +354,8 @@ def arrays_of(dtypes: list[str], seed: int) -> list[np.ndarray]:
             values = random.integers(-8, 9, N_INPUT).astype(name)
         else:
             values = random.integers(0, 256, N_INPUT * np.dtype(name).itemsize).astype(np.uint8).view(name)
-        found += [values, *[np.zeros(N_PROGRAMS * SLOT, values.dtype) for _ in range(2)]]
-    return [*found, np.zeros(96, np.int32)]
+        results += [values, *[np.zeros(N_PROGRAMS * SLOT, values.dtype) for _ in range(2)]]
+    return [*results, np.zeros(96, np.int32)]
 
 
 def blocks(runtime: vc.Runtime, _: Any, random: Random) -> str:
@@ -382,7 +382,7 @@ def blocks(runtime: vc.Runtime, _: Any, random: Random) -> str:
 
 def _compared(runtime: vc.Runtime, program: Any, dtypes: list[str], n: int, n_warps: int, seed: int) -> str:
     wanted = arrays_of(dtypes, seed)
-    given = [runtime.array(each) for each in wanted]
+    given = [runtime.array(host) for host in wanted]
 
     def seen(arrays: list[Any]) -> list[Any]:
         kinds = [dtype for dtype in dtypes for _ in range(3)]
@@ -405,19 +405,19 @@ def _compared(runtime: vc.Runtime, program: Any, dtypes: list[str], n: int, n_wa
     names = [f"{kind}_{dtype}" for dtype in dtypes for kind in ("given", "out", "scratch")] + ["counts"]
     for name, array, each in zip(names, given, wanted, strict=True):
         require_within(array.numpy(), each, bounds[name], name)
-    return "within bounds" if any(each.any() for each in bounds.values()) else "same"
+    return "within bounds" if any(bound.any() for bound in bounds.values()) else "same"
 
 
-def require_within(found: np.ndarray, wanted: np.ndarray, bounds: np.ndarray, name: str) -> None:
+def require_within(result: np.ndarray, wanted: np.ndarray, bounds: np.ndarray, name: str) -> None:
     """Raises AssertionError unless elements differ by their bounds at most."""
     exact = bounds == 0
-    np.testing.assert_array_equal(found[exact], wanted[exact], err_msg=name)
+    np.testing.assert_array_equal(result[exact], wanted[exact], err_msg=name)
     with np.errstate(invalid="ignore"):
-        difference = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
+        difference = np.abs(result.astype(np.float64) - wanted.astype(np.float64))
     wrong = np.flatnonzero(~exact & ~(difference <= bounds))
     wrong = wrong[np.isfinite(bounds[wrong])]
     if wrong.size:
         at = wrong[0]
         raise AssertionError(
-            f"{name}[{at}] is {found[at]}, not {wanted[at]}, within {bounds[at]:.3g}; {wrong.size} differ"
+            f"{name}[{at}] is {result[at]}, not {wanted[at]}, within {bounds[at]:.3g}; {wrong.size} differ"
         )

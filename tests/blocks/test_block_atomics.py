@@ -44,12 +44,12 @@ def combine(x_ptr, sums_ptr, least_ptr, most_ptr, n, N_BINS: tl.constexpr, BLOCK
 def test_sums_and_extremes(machine: vkcompute.Runtime | None, dtype: str) -> None:
     x = np.random.default_rng(0).integers(0, 7, 259).astype(dtype)  # whose sums all types hold
     sums, least, most = np.ones(5, dtype), np.full(5, 3, dtype), np.full(5, 3, dtype)
-    found = run(machine, combine, (5,), (x, sums, least, most, 259), N_BINS=5, BLOCK=64)
+    result = run(machine, combine, (5,), (x, sums, least, most, 259), N_BINS=5, BLOCK=64)
     for bins, start in zip((sums, least, most), range(3), strict=True):
         combined = (np.add, np.minimum, np.maximum)[start]
         for at in range(5):
             bins[at] = combined.reduce(x[at::5], initial=bins[at], dtype=dtype)
-    for got, wanted in zip(found[1:], (sums, least, most), strict=True):
+    for got, wanted in zip(result[1:], (sums, least, most), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
 
@@ -92,17 +92,17 @@ def exchange(x_ptr, expected_ptr, old_ptr, N: tl.constexpr):
 
 def test_compare_exchange_of_a_block(machine: vkcompute.Runtime | None, dtype: str) -> None:
     x, expected = np.array([0, 1, 2, 3, 9], dtype), np.array([0, 2, 2, 4], dtype)
-    found = run(machine, exchange, (1,), (x, expected, np.zeros(4, dtype)), N=4)
-    assert found[0].tolist() == [5, 1, 5, 3, 5]
-    assert found[2].tolist() == [0, 1, 2, 3]
+    result = run(machine, exchange, (1,), (x, expected, np.zeros(4, dtype)), N=4)
+    assert result[0].tolist() == [5, 1, 5, 3, 5]
+    assert result[2].tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_floats_are_compared_by_their_bits(machine: vkcompute.Runtime | None, dtype: str) -> None:
     atomic_on(machine, dtype)
     x, expected = np.array([0.0, -0.0, np.nan, np.inf, 9], dtype), np.array([-0.0, -0.0, np.nan, np.inf], dtype)
-    found: Any = run(machine, exchange, (1,), (x, expected, np.zeros(4, dtype)), N=4)[0]
-    assert found[:4].tolist() == [0, 5, 5, 5]
+    result: Any = run(machine, exchange, (1,), (x, expected, np.zeros(4, dtype)), N=4)[0]
+    assert result[:4].tolist() == [0, 5, 5, 5]
 
 
 @triton.jit
@@ -117,7 +117,7 @@ def extremes(x, low, high, N: tl.constexpr):
 def test_extremes_are_nan_where_the_element_or_the_value_is(machine: vkcompute.Runtime | None, dtype: str) -> None:
     atomic_on(machine, dtype)
     numbers = [-np.inf, -2.0, 3.0, np.nan, np.copysign(np.nan, -1), np.inf, 0.0, -5.0]
-    element, value = (each.ravel().astype(dtype) for each in np.meshgrid(numbers, numbers))
-    found: Any = run(machine, extremes, (1,), (value, element, element.copy()), N=64)
-    assert np.array_equal(found[1], np.minimum(element, value), equal_nan=True)
-    assert np.array_equal(found[2], np.maximum(element, value), equal_nan=True)
+    element, value = (item.ravel().astype(dtype) for item in np.meshgrid(numbers, numbers))
+    result: Any = run(machine, extremes, (1,), (value, element, element.copy()), N=64)
+    assert np.array_equal(result[1], np.minimum(element, value), equal_nan=True)
+    assert np.array_equal(result[2], np.maximum(element, value), equal_nan=True)

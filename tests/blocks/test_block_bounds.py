@@ -63,7 +63,7 @@ def test_elements_are_those_of_the_view(gpu: vkcompute.Runtime, part: slice, dty
     first, indices = part.indices(N)[0], np.arange(N)[part]
     places = np.array([start + k for k in range(block) if start + k < n], int) + first
     wanted = np.zeros(N, dtype)
-    inside = [each for each in places if indices.min() <= each <= indices.max()]
+    inside = [place for place in places if indices.min() <= place <= indices.max()]
     future = moved[(1,)](x, target, start, n, BLOCK=block)
     if len(inside) < len(places):
         lowest, highest = indices.min() - first, indices.max() - first

@@ -60,7 +60,7 @@ def combined(inputs, factors, out_ptr, n, BLOCK: tl.constexpr):
 def test_nested_tuples(on: On, *, optional: bool) -> None:
     """Launches with other numbers take the same plans, and 1, multiples of 16 and other types are other programs."""
     x, y, z = (numbers(seed) for seed in range(3))
-    a, b, c = (on.array(each) for each in (x, y, z))
+    a, b, c = (on.array(host) for host in (x, y, z))
     for one, other, offset in [
         (2, 3, 5),
         (7, 11, 5),
@@ -91,8 +91,8 @@ def test_tuples_of_arrays_of_several_dtypes(on: On, n: int) -> None:
     inputs = [numbers(at, dtype=dtype) for at, dtype in enumerate(dtypes)]
     outputs = [on.array(np.zeros(N, dtype)) for dtype in dtypes]
     on.program(copied_all)[(1,)](tuple(map(on.array, inputs)), tuple(outputs), BLOCK=N)
-    for found, wanted in zip(outputs, inputs, strict=True):
-        np.testing.assert_array_equal(np.asarray(found), wanted)
+    for result, wanted in zip(outputs, inputs, strict=True):
+        np.testing.assert_array_equal(np.asarray(result), wanted)
 
 
 @triton.jit
@@ -224,10 +224,10 @@ def places(matrix, BLOCK: tl.constexpr):
 @triton.jit
 def applied(closure, x, out, BLOCK: tl.constexpr):
     pointers, inside = places(x, BLOCK)
-    found = closure.fn(tl.load(pointers, mask=inside), *closure.captured)
+    computed = closure.fn(tl.load(pointers, mask=inside), *closure.captured)
     result = Matrix(ptr=out.ptr, shape=x.shape, stride=out.stride)
     pointers, inside = places(result, BLOCK)
-    tl.store(pointers, found, mask=inside)
+    tl.store(pointers, computed, mask=inside)
 
 
 def matrix(array: Any) -> Matrix:
@@ -296,7 +296,7 @@ def added(descriptors, out):
 
 def test_descriptors_in_tuples(on: On) -> None:
     one, other = numbers(7, 16, np.int32), numbers(8, 16, np.int32)
-    given = tuple([TensorDescriptor(on.array(each), [n], [1], [4]) for each, n in ((one, 16), (other, 7))])
+    given = tuple([TensorDescriptor(on.array(host), [n], [1], [4]) for host, n in ((one, 16), (other, 7))])
     out = on.array(np.zeros(4, np.int32))
     on.program(added)[(4,)](given, TensorDescriptor(out, [4], [1], [4]))
     other[7:] = 0
@@ -305,15 +305,15 @@ def test_descriptors_in_tuples(on: On) -> None:
 
 def test_descriptors_of_brain_floats(on: On) -> None:
     words = (numbers(9, (4, 8)).view(np.uint32) >> 16).astype(np.uint16)
-    x, out = (triton.reinterpret(on.array(each), tl.bfloat16) for each in (words, np.zeros_like(words)))
-    on.program(doubled)[(1, 1)](*[TensorDescriptor.from_tensor(each, [4, 8]) for each in (x, out)], BM=4, BN=8)
-    found, wanted = ((np.asarray(each).astype(np.uint32) << 16).view(np.float32) for each in (out.base, words))
-    np.testing.assert_array_equal(found, 2 * wanted)
+    x, out = (triton.reinterpret(on.array(host), tl.bfloat16) for host in (words, np.zeros_like(words)))
+    on.program(doubled)[(1, 1)](*[TensorDescriptor.from_tensor(item, [4, 8]) for item in (x, out)], BM=4, BN=8)
+    result, wanted = ((np.asarray(host).astype(np.uint32) << 16).view(np.float32) for host in (out.base, words))
+    np.testing.assert_array_equal(result, 2 * wanted)
 
 
 def test_one_block_shape_after_another(on: On) -> None:
     data = numbers(10, (8, 16))
-    x, out = (TensorDescriptor.from_tensor(on.array(each), [1, 1]) for each in (data, np.zeros_like(data)))
+    x, out = (TensorDescriptor.from_tensor(on.array(host), [1, 1]) for host in (data, np.zeros_like(data)))
     for blocks in ([4, 8], [2, 16], [4, 8]):
         out.base[...] = 0
         x.block_shape = out.block_shape = [*map(np.int64, blocks)]
@@ -348,16 +348,16 @@ def test_inputs_of_a_graph(gpu: vkcompute.Runtime) -> None:
         graph.run(x=gpu.array(numbers(seed)), scale=scale)
         np.testing.assert_array_equal(out.numpy(), scale * numbers(seed) + 2 * numbers(1) + 5)
     with gpu.record(x=gpu.zeros((4, 8))) as graph:
-        found = gpu.zeros((4, 8))
-        x, target = (TensorDescriptor.from_tensor(each, [4, 8]) for each in (graph["x"], found))
+        result = gpu.zeros((4, 8))
+        x, target = (TensorDescriptor.from_tensor(item, [4, 8]) for item in (graph["x"], result))
         doubled[(1, 1)](x, target, BM=4, BN=8)
     graph.run(x=gpu.array(numbers(4, (4, 8))))
-    np.testing.assert_array_equal(found.numpy(), 2 * numbers(4, (4, 8)))
+    np.testing.assert_array_equal(result.numpy(), 2 * numbers(4, (4, 8)))
 
 
 def test_compiled_programs_and_options(gpu: vkcompute.Runtime) -> None:
     x, out = gpu.array(numbers(12, (4, 8))), gpu.zeros((4, 8))
-    given = [TensorDescriptor.from_tensor(each, [4, 8]) for each in (x, out)]
+    given = [TensorDescriptor.from_tensor(item, [4, 8]) for item in (x, out)]
     compiled = doubled.warmup(*given, BM=4, BN=8, grid=(1, 1), num_warps=1)
     compiled[(1, 1)](*given)
     np.testing.assert_array_equal(out.numpy(), 2 * numbers(12, (4, 8)))
@@ -428,7 +428,7 @@ def test_tuning_resets_and_restores_descriptors(
     tuned = triton.autotune(configs, key=["x"], reset_to_zero=["out"], restore_value=["x"])(accumulated)
     data = numbers(13, (8, 8), np.int32)
     x, out = gpu.array(data), gpu.array(np.ones_like(data))
-    given = [TensorDescriptor.from_tensor(each, [1, 1]) for each in (x, out)]
+    given = [TensorDescriptor.from_tensor(item, [1, 1]) for item in (x, out)]
     tuned[lambda meta: (8 // meta["BM"],)](*given)
     np.testing.assert_array_equal(out.numpy(), data)
     np.testing.assert_array_equal(x.numpy(), data + 1)
@@ -507,9 +507,9 @@ def test_values_are_made_of_their_leaves_again(args: list[Any]) -> None:
     forms, leaves = flattened(args, [False] * len(args))
     if forms is None:
         assert leaves == tuple(args)
-        assert not any(isinstance(each, tuple) for each in args)
+        assert not any(isinstance(arg, tuple) for arg in args)
         return
-    assert not any(isinstance(each, tuple) for each in leaves)
+    assert not any(isinstance(leaf, tuple) for leaf in leaves)
     by_name = dict(zip(names, args, strict=True))
     assert [eval(name, by_name.copy()) for name in all_leaf_names(names, forms)] == list(leaves)
     unused: Any = None

@@ -341,7 +341,7 @@ def of_unknown_numbers(x_ptr, n, M, flag, WHICH: tl.constexpr):
             n = n * n + n
         tl.store(x_ptr + tl.arange(0, n), 0)
     elif WHICH == "comprehension":
-        tl.store(x_ptr, tl.sum(tl.zeros([each + 1 for each in range(n)], tl.int32)))
+        tl.store(x_ptr, tl.sum(tl.zeros([k + 1 for k in range(n)], tl.int32)))
     elif WHICH == "program":
         tl.store(x_ptr + tl.arange(0, tl.program_id(0) + n), 0)
     elif WHICH == "loaded":

@@ -70,8 +70,8 @@ def test_numpys_integers_are_constants_as_ints_are(machine: vkcompute.Runtime | 
     x = np.array([126, 1, 2, 3], np.int8)
     np.testing.assert_array_equal(run(machine, typed, (1,), (x, number))[0], x + np.int8(4))
     block = number if not isinstance(number, tl.constexpr) else 4
-    (found,) = run(machine, scaled, (2,), (X, 8, 2.0), BLOCK=block)
-    np.testing.assert_array_equal(found, X * 2)
+    (result,) = run(machine, scaled, (2,), (X, 8, 2.0), BLOCK=block)
+    np.testing.assert_array_equal(result, X * 2)
 
 
 @pytest.mark.parametrize(

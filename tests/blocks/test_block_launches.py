@@ -104,9 +104,9 @@ def test_the_whole_numbers_of_a_graph_are_general_in_its_programs(gpu: Runtime):
 
 @pytest.mark.parametrize("high", [1, 7])
 def test_numbers_have_the_types_of_their_annotations(high: int):
-    found = np.zeros(5, np.float32)
-    annotated.interpret[(1,)](found, high, 100, 0.1, 1 / 3, True)
-    assert found.tolist() == [high, -56, np.float16(0.1), 0.333984375, 1]
+    result = np.zeros(5, np.float32)
+    annotated.interpret[(1,)](result, high, 100, 0.1, 1 / 3, True)
+    assert result.tolist() == [high, -56, np.float16(0.1), 0.333984375, 1]
 
 
 def test_annotated_numbers_on_a_device(gpu: Runtime):

@@ -21,11 +21,11 @@ pytestmark = pytest.mark.pure
 
 def elements(layout: Layout) -> np.ndarray:
     """The element that each invocation holds in each register."""
-    found = np.zeros((1 << len(layout.threads), layout.n_registers), int)
-    for thread in range(found.shape[0]):
+    result = np.zeros((1 << len(layout.threads), layout.n_registers), int)
+    for thread in range(result.shape[0]):
         own = sum(1 << bit for at, bit in enumerate(layout.threads) if bit is not None and thread >> at & 1)
-        found[thread] = [own | layout.element(register) for register in range(layout.n_registers)]
-    return found
+        result[thread] = [own | layout.element(register) for register in range(layout.n_registers)]
+    return result
 
 
 @given(st.integers(0, 10), st.integers(0, 8), st.integers(0, 3))
@@ -65,8 +65,8 @@ def test_reduced_axes_leave_the_bits_of_the_others(shape: tuple[int, ...], data:
     bits = without_axis(shape, axis)
     rest = np.arange(np.prod(shape) // shape[axis]).reshape(*shape[:axis], 1, *shape[axis + 1 :])
     wanted = np.broadcast_to(rest, shape).ravel()
-    for number, found in enumerate(wanted):
-        assert found == sum(1 << bit for at, bit in enumerate(bits) if bit is not None and number >> at & 1)
+    for number, result in enumerate(wanted):
+        assert result == sum(1 << bit for at, bit in enumerate(bits) if bit is not None and number >> at & 1)
 
 
 def test_mirrors_of_low_bits_stay_in_registers() -> None:
@@ -118,7 +118,7 @@ def test_arrays_of_several_types_take_turns_where_they_can(*, overlays: bool, nb
     target = tile.Target(shared_nbytes=16384, stages=True, overlays=overlays)
     lowered = tile.lower(several_exchanges(), target).function
     check_barriers(lowered)
-    assert sorted(str(each.type) for each in lowered.shared_memory) == ["float64", "uint32", "uint32x4"]
+    assert sorted(str(memory.type) for memory in lowered.shared_memory) == ["float64", "uint32", "uint32x4"]
     kernel = ir.lower(lowered)
     validate(Module.parse(kernel.spirv))
     assert kernel.interface.workgroup_memory.effective({}) == nbytes
@@ -138,8 +138,8 @@ def test_an_exchange_that_does_not_fit() -> None:
 
 def test_parts_of_different_types_have_no_bytes_in_common() -> None:
     memory = WorkgroupMemory(ir.Function("exchange"), 4096, overlays=True)
-    parts = [memory.array(*each) for each in ((ir.FLOAT16, 3), (ir.FLOAT64, 5), (ir.UINT32, 1, 4), (ir.UINT32, 2))]
-    assert [each.first * each.memory.type.bits // 8 for each in parts] == [0, 16, 64, 80]
+    parts = [memory.array(*item) for item in ((ir.FLOAT16, 3), (ir.FLOAT64, 5), (ir.UINT32, 1, 4), (ir.UINT32, 2))]
+    assert [part.first * part.memory.type.bits // 8 for part in parts] == [0, 16, 64, 80]
 
 
 def test_workgroup_memory_beside_what_shares_its_bytes() -> None:
@@ -149,14 +149,18 @@ def test_workgroup_memory_beside_what_shares_its_bytes() -> None:
     arrays = [function.shared(str(n), kind, n) for n, kind in ((5, ir.UINT32), (3, ir.UINT64), (2, ir.UINT32))]
     function.aliased = frozenset(arrays[:2])
     b = ir.Builder(function)
-    for each in arrays:
-        b.store(each, b.const(0, ir.UINT32), b.const(1, each.type))
+    for array in arrays:
+        b.store(array, b.const(0, ir.UINT32), b.const(1, array.type))
     b.barrier()
     b.store(out, b.const(0, ir.UINT32), b.load(arrays[2], b.const(0, ir.UINT32)))
     kernel = ir.lower(function)
     module = Module.parse(kernel.spirv)
     validate(module)
-    offsets = [each.operands[3] for each in module.annotations if each.operands[2:3] == (Decoration.Offset,)]
+    offsets = [
+        instruction.operands[3]
+        for instruction in module.annotations
+        if instruction.operands[2:3] == (Decoration.Offset,)
+    ]
     assert sorted(offsets) == [0, 0, 0, 32]  # that of the buffer is the first
 
 
@@ -225,7 +229,7 @@ def test_operands_of_products_pass_through_half_of_workgroup_memory(shared_nbyte
     b.store_block(out, b.reshape(b.arange(0, 4096), (64, 64)), sums)
     lowered = tile.lower(function, tile.Target(shared_nbytes=shared_nbytes, stages=True)).function
     ir.verify(lowered)
-    assert [(each.nbytes, each.lanes) for each in lowered.shared_memory] == ([(4096, 4)] if stages else [])
+    assert [(memory.nbytes, memory.lanes) for memory in lowered.shared_memory] == ([(4096, 4)] if stages else [])
 
 
 def test_conditions_of_rows_and_of_groups_of_columns_need_no_loop_for_parts_of_groups() -> None:

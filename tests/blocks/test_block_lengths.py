@@ -66,30 +66,30 @@ class Program:
     def check(self, gpu: vkcompute.Runtime, expected: Any, **tolerance: float) -> None:
         """Compares the results with what numpy computes; to the bit unless there is a tolerance."""
         wanted = np.asarray(expected, self.out.element.numpy).ravel()
-        for name, found in self.results(gpu, wanted.size).items():
+        for name, result in self.results(gpu, wanted.size).items():
             if tolerance:
-                np.testing.assert_allclose(found, wanted, err_msg=name, **tolerance)
+                np.testing.assert_allclose(result, wanted, err_msg=name, **tolerance)
                 continue
-            np.testing.assert_array_equal(found, wanted, err_msg=name)
+            np.testing.assert_array_equal(result, wanted, err_msg=name)
             if wanted.dtype.kind == "f":
                 signs = ~np.isnan(wanted)
-                np.testing.assert_array_equal(np.signbit(found)[signs], np.signbit(wanted)[signs], err_msg=name)
+                np.testing.assert_array_equal(np.signbit(result)[signs], np.signbit(wanted)[signs], err_msg=name)
 
     def results(self, gpu: vkcompute.Runtime, n: int) -> dict[str, Array]:
-        found = {}
+        collected = {}
         for name in ("interpreted", "padded"):
             out = np.full(n, FREE, self.out.element.numpy)
             flat = [x.flatten() for x in self.arrays]
             tile.interpret(self.function, dict(zip(self.function.buffers, [*flat, out], strict=True)), {}, (1,))
-            found[name] = out
+            collected[name] = out
             pad(self.function)
         target = block_target(gpu)
         targets = {"device": target, "stages": target._replace(stages=True, own_elements=1), "least": tile.Target()}
         for name, each in targets.items():
-            found[name] = run(
+            collected[name] = run(
                 gpu, tile.lower(self.function, each, wide=self.function.buffers), self.arrays, out.dtype, n
             )
-        return found
+        return collected
 
 
 def run(gpu: vkcompute.Runtime, lowered: tile.Lowered, arrays: Sequence[Array], dtype: Any, n: int) -> Array:
@@ -101,9 +101,9 @@ def run(gpu: vkcompute.Runtime, lowered: tile.Lowered, arrays: Sequence[Array], 
     module = ir.lower(ir.optimize(lowered.function), ir.Target(missing_types=missing))
     kernel = gpu.kernel(module.spirv, name="lengths", check_types=False)
     kernel(*given, *[given[at] for at in lowered.aliases], grid=(1,))
-    found = given[-1].numpy()
-    np.testing.assert_array_equal(found[n:], FREE)
-    return found[:n]
+    result = given[-1].numpy()
+    np.testing.assert_array_equal(result[n:], FREE)
+    return result[:n]
 
 
 def integers(*shape: int) -> Array:
@@ -207,11 +207,11 @@ def composed(b: Builder) -> Any:
 
 def compositions(a: Array, b: Array) -> tuple[Array, Array]:
     """Returns the compositions of each element with all before it, along the first axis."""
-    found = [(a[0], b[0])]
+    results = [(a[0], b[0])]
     with np.errstate(all="ignore"):
         for one, other in zip(a[1:], b[1:], strict=True):
-            found.append((found[-1][0] * one, found[-1][1] * one + other))
-    return np.stack([each for each, _ in found]), np.stack([each for _, each in found])
+            results.append((results[-1][0] * one, results[-1][1] * one + other))
+    return np.stack([item for item, _ in results]), np.stack([item for _, item in results])
 
 
 @pytest.mark.parametrize(("shape", "axis"), AXES)
@@ -221,14 +221,14 @@ def test_reductions_and_scans_by_a_function_that_is_not_commutative(
 ) -> None:
     x, y = integers(*shape), integers(*shape)[::-1].copy()
     made = Program(x, y)
-    values, rows = [made.load(0), made.load(1)], [np.moveaxis(each, axis, 0) for each in (x, y)]
+    values, rows = [made.load(0), made.load(1)], [np.moveaxis(item, axis, 0) for item in (x, y)]
     for each in made.b.scan(values, axis, composed(made.b), reverse=reverse):
         made.store(each)
     for each in made.b.reduce(values, axis, composed(made.b), ordered=True):
         made.store(each)
     scanned = compositions(*[row[::-1] if reverse else row for row in rows])
-    expected = [np.moveaxis(each[::-1] if reverse else each, 0, axis).ravel() for each in scanned]
-    made.check(gpu, np.concatenate([*expected, *[each[-1].ravel() for each in compositions(*rows)]]))
+    expected = [np.moveaxis(item[::-1] if reverse else item, 0, axis).ravel() for item in scanned]
+    made.check(gpu, np.concatenate([*expected, *[composition[-1].ravel() for composition in compositions(*rows)]]))
 
 
 @pytest.mark.parametrize(("shape", "axis"), AXES)
@@ -238,8 +238,8 @@ def test_scans(gpu: vkcompute.Runtime, shape: tuple[int, ...], axis: int, revers
     made, expected = Program(x), []
     for code in ("add", "max"):
         made.store(*made.b.scan([made.load()], axis, combine(made.b, code), reverse=reverse))
-        found = UFUNCS[code].accumulate(np.flip(x, axis) if reverse else x, axis)
-        expected.append((np.flip(found, axis) if reverse else found).ravel())
+        result = UFUNCS[code].accumulate(np.flip(x, axis) if reverse else x, axis)
+        expected.append((np.flip(result, axis) if reverse else result).ravel())
     made.check(gpu, np.concatenate(expected))
 
 
@@ -283,13 +283,13 @@ def test_padded_integers_are_divided_by_one(gpu: vkcompute.Runtime, code: str) -
     """Padded divisors are loaded as 0, by which division is undefined."""
     x, y = integers(3, 5), np.abs(integers(3, 5)) + 1
     made = Program(x, y)
-    found = made.b.compute(code, made.load(0), made.load(1))
-    assert isinstance(found, Op)
-    made.store(found)
+    result = made.b.compute(code, made.load(0), made.load(1))
+    assert isinstance(result, Op)
+    made.store(result)
     divide: Callable[[Array, Array], Array] = {"div": lambda a, b: np.trunc(a / b), "rem": np.fmod, "mod": np.mod}[code]
     made.check(gpu, divide(x, y))
     divisors = np.zeros(32, np.int32)
-    Builder(made.function).store_block(made.out, made.b.reshape(made.b.arange(0, 32), (4, 8)), found.args[1])
+    Builder(made.function).store_block(made.out, made.b.reshape(made.b.arange(0, 32), (4, 8)), result.args[1])
     memories = dict(zip(made.function.buffers, [x.ravel(), y.ravel(), divisors], strict=True))
     tile.interpret(made.function, memories, {}, (1,))
     np.testing.assert_array_equal(divisors.reshape(4, 8), np.pad(y, ((0, 1), (0, 3)), constant_values=1))
@@ -314,8 +314,8 @@ def test_functions_of_reductions_divide_no_padded_integers(gpu: vkcompute.Runtim
         if op.code in ("reduce", "scan"):
             assert [each.code for each in op.regions[0].ops if each.code in ("if", "div")] == ["if"]
     turned = np.flip(x, axis) if reverse else x
-    found = np.maximum.accumulate(turned, axis)
-    made.check(gpu, [*x.max(axis), *(np.flip(found, axis) if reverse else found).ravel()])
+    result = np.maximum.accumulate(turned, axis)
+    made.check(gpu, [*x.max(axis), *(np.flip(result, axis) if reverse else result).ravel()])
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
@@ -363,8 +363,8 @@ def test_exchanges_if_equal(gpu: vkcompute.Runtime) -> None:
     x = integers(7)
     made = Program(x)
     at, value = made.offsets((7,)), made.load()
-    found = made.b.atomic_block("compare_exchange", made.out, at, [made.full(FREE, (7,)), value])
-    made.b.store_block(made.out, made.b.compute("add", at, made.full(7, (7,))), found)
+    result = made.b.atomic_block("compare_exchange", made.out, at, [made.full(FREE, (7,)), value])
+    made.b.store_block(made.out, made.b.compute("add", at, made.full(7, (7,))), result)
     made.check(gpu, [*x, *[FREE] * 7])
 
 
@@ -421,8 +421,8 @@ def test_offsets_of_64_bits(gpu: vkcompute.Runtime, far: int) -> None:
         beyond = Program(x)
         at = beyond.b.compute("add", beyond.b.cast(beyond.offsets(x.shape), INT64), beyond.full(far, x.shape, INT64))
         beyond.b.store_block(beyond.out, at, beyond.load())
-        found = run(gpu, tile.lower(beyond.function, block_target(gpu)), [x], np.int32, 15)
-        np.testing.assert_array_equal(found, FREE)
+        result = run(gpu, tile.lower(beyond.function, block_target(gpu)), [x], np.int32, 15)
+        np.testing.assert_array_equal(result, FREE)
 
 
 # -- places -----------------------------------------------------------------------------------------------------------
@@ -474,7 +474,7 @@ def test_transposed_and_repeated_blocks(gpu: vkcompute.Runtime, order: tuple[int
         made.store(block)
         made.store(made.b.reshape(block, (9, 10)))
     expected = [
-        np.broadcast_to(each, (3, 6, 5)).transpose(order).ravel() for each in (x, np.arange(15).reshape(3, 1, 5))
+        np.broadcast_to(item, (3, 6, 5)).transpose(order).ravel() for item in (x, np.arange(15).reshape(3, 1, 5))
     ]
     made.check(gpu, np.concatenate([expected[0], expected[0], expected[1], expected[1]]))
 
@@ -500,7 +500,7 @@ def test_a_change_of_shape_of_a_repeated_index(gpu: vkcompute.Runtime) -> None:
 @pytest.mark.parametrize("n", [1, 5, 8])
 def test_gathers(gpu: vkcompute.Runtime, shape: tuple[int, ...], axis: int, n: int) -> None:
     x = integers(*shape)
-    wanted = tuple(n if at == axis else each for at, each in enumerate(shape))
+    wanted = tuple(n if at == axis else length for at, length in enumerate(shape))
     index = np.random.default_rng(n).integers(0, shape[axis], wanted).astype(np.int32)
     made = Program(x, index)
     made.store(made.b.gather(made.load(0), made.load(1), axis))

@@ -72,8 +72,8 @@ _BOUNDS = st.one_of(st.integers(-20, 90), st.integers(-2, 5).map(lambda n: n * 1
 def test_masks_of_bounds(machine: vkcompute.Runtime | None, kind: str, n: int, least: int) -> None:
     x, i = np.arange(100, 100 + N, dtype=np.int32), np.arange(N, dtype=np.int64)
     mask = EXPECTED[kind](i, n, least)
-    _, found = run(machine, masked, (1,), (x, np.full((2, N), -7, np.int32), n, least), KIND=kind, N=N)
-    np.testing.assert_array_equal(found, [np.where(mask, x, -7), np.where(mask, x, -1)])
+    _, result = run(machine, masked, (1,), (x, np.full((2, N), -7, np.int32), n, least), KIND=kind, N=N)
+    np.testing.assert_array_equal(result, [np.where(mask, x, -7), np.where(mask, x, -1)])
 
 
 @triton.jit
@@ -89,5 +89,5 @@ def test_a_bound_between_groups_needs_no_code_for_parts_of_them(divisor: int, ha
     """The loop stores the elements of cut groups one by one."""
     target = tile.Target(32, 1024, 65536)
     kinds = {0: ArrayType("f", False, True), 1: ArrayType("f", False, True), 2: IntType("int32", divisor)}
-    found = specialize(columns.definition, {3: 4096}, kinds, BlockOptions(4, target, CompileOptions()))
-    assert any(each.opcode == spv.OpLoopMerge for each in Module.parse(found.spirv)) == has_loop
+    compiled = specialize(columns.definition, {3: 4096}, kinds, BlockOptions(4, target, CompileOptions()))
+    assert any(instruction.opcode == spv.OpLoopMerge for instruction in Module.parse(compiled.spirv)) == has_loop

@@ -36,9 +36,9 @@ def test_prints(machine: vkcompute.Runtime | None, capsys: pytest.CaptureFixture
             f"pid ({pid}, 0, 0) idx () both: (operand 1) 255",
         ]
         wanted += [f"pid ({pid}, 0, 0) idx () hex: 0x000000ff", f"pid ({pid}, 0, 0) done"]
-    found = capsys.readouterr().out.splitlines()
-    assert sorted(found) == sorted(wanted)
-    assert [line[:8] for line in found] == ["pid (1, "] * 8 + ["pid (2, "] * 8
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == sorted(wanted)
+    assert [line[:8] for line in lines] == ["pid (1, "] * 8 + ["pid (2, "] * 8
 
 
 @triton.jit
@@ -60,8 +60,8 @@ def test_each_element_is_printed_once_in_order(
 
 def test_assertions(machine: vkcompute.Runtime | None) -> None:
     x = np.array([0, 1, 2, 99, 4, 5, 6, 7], np.int32)
-    (found,) = run(machine, asserting, (2,), (x, 50), N=4)
-    np.testing.assert_array_equal(found, x + 1)
+    (result,) = run(machine, asserting, (2,), (x, 50), N=4)
+    np.testing.assert_array_equal(result, x + 1)
     with pytest.raises(
         KernelError, match=r"assertion failed: x is {small} in program \(1, 0, 0\) at element \(2\)"
     ) as caught:
@@ -126,6 +126,6 @@ def in_hexadecimal(x_ptr, N: tl.constexpr):
 @pytest.mark.pure
 def test_prints_have_the_text_of_triton(capsys: pytest.CaptureFixture[str]) -> None:
     in_hexadecimal.interpret[(1,)](np.arange(16, dtype=np.float32), N=16)
-    found = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     place = "pid (0, 0, 0) idx ( 2) "
-    assert [line for line in found if "( 2)" in line] == [f"{place}x: 2.0", f"{place}h: 0x4000", f"{place}i: 0xfe"]
+    assert [line for line in lines if "( 2)" in line] == [f"{place}x: 2.0", f"{place}h: 0x4000", f"{place}i: 0xfe"]

@@ -29,10 +29,10 @@ def rows() -> dict[str, set[str]]:
 
 @pytest.mark.pure
 def test_the_table_has_each_name() -> None:
-    found = rows()
-    assert found.pop("refused") == {*REFUSED}
-    assert set().union(*found.values()) == {*tl.__all__} - {*REFUSED}
-    assert sum(map(len, found.values())) == len(set().union(*found.values()))
+    result = rows()
+    assert result.pop("refused") == {*REFUSED}
+    assert set().union(*result.values()) == {*tl.__all__} - {*REFUSED}
+    assert sum(map(len, result.values())) == len(set().union(*result.values()))
 
 
 @triton.jit
@@ -133,16 +133,16 @@ def doubled(x):
 
 def test_further_functions(machine: vkcompute.Runtime | None) -> None:
     x = np.arange(16, dtype=np.int32)
-    _, found = run(machine, odds_and_ends, (1,), (x, np.zeros((6, 16), np.int32), 16))
-    np.testing.assert_array_equal(found[0], 3 * x - 1)
-    np.testing.assert_array_equal(found[1], x + 1)
+    _, result = run(machine, odds_and_ends, (1,), (x, np.zeros((6, 16), np.int32), 16))
+    np.testing.assert_array_equal(result[0], 3 * x - 1)
+    np.testing.assert_array_equal(result[1], x + 1)
     np.testing.assert_array_equal(
-        found[2].reshape(4, 4), [[0, 4, 1, 5], [2, 6, 3, 7], [8, 12, 9, 13], [10, 14, 11, 15]]
+        result[2].reshape(4, 4), [[0, 4, 1, 5], [2, 6, 3, 7], [8, 12, 9, 13], [10, 14, 11, 15]]
     )
     bits = [(32 - int(n).bit_length(), (int(n) & -int(n)).bit_length()) for n in x]
-    np.testing.assert_array_equal(found[3], np.sum(bits, 1))
-    np.testing.assert_array_equal(found[4], x * 2)
-    assert found[5, :3].tolist() == [15, 3, 3]
+    np.testing.assert_array_equal(result[3], np.sum(bits, 1))
+    np.testing.assert_array_equal(result[4], x * 2)
+    assert result[5, :3].tolist() == [15, 3, 3]
 
 
 @triton.jit
@@ -156,9 +156,9 @@ def wide_offsets(out_ptr, seed, N: tl.constexpr):
 
 
 def test_offsets_of_64_bits_have_random_numbers_of_their_own(machine: vkcompute.Runtime | None) -> None:
-    (found,) = run(machine, wide_offsets, (1,), (np.zeros((3, 16), np.uint32), 7, 16))
-    assert not (found[0] == found[1]).any()
-    np.testing.assert_array_equal(found[1], found[2])
+    (result,) = run(machine, wide_offsets, (1,), (np.zeros((3, 16), np.uint32), 7, 16))
+    assert not (result[0] == result[1]).any()
+    np.testing.assert_array_equal(result[1], result[2])
 
 
 @triton.jit
@@ -178,8 +178,8 @@ def liberties(x_ptr, out_ptr, N: tl.constexpr):
 
 def test_liberties_of_python(machine: vkcompute.Runtime | None) -> None:
     x = np.arange(8, dtype=np.int32)
-    _, found = run(machine, liberties, (1,), (x, x * 0, 4))
-    np.testing.assert_array_equal(found, np.maximum(x, 4) + 2)
+    _, result = run(machine, liberties, (1,), (x, x * 0, 4))
+    np.testing.assert_array_equal(result, np.maximum(x, 4) + 2)
 
 
 @triton.jit
@@ -190,8 +190,8 @@ def mixed_shift(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
 
 def test_a_shift_keeps_the_sign_of_its_left_operand(machine: vkcompute.Runtime | None) -> None:
     x, y = np.arange(-8, 8, dtype=np.int32), np.arange(16, dtype=np.uint32)
-    *_, found = run(machine, mixed_shift, (1,), (x, y, x * 0, 16))
-    np.testing.assert_array_equal(found, x >> y.astype(np.int32))
+    *_, result = run(machine, mixed_shift, (1,), (x, y, x * 0, 16))
+    np.testing.assert_array_equal(result, x >> y.astype(np.int32))
 
 
 @triton.jit
@@ -224,7 +224,7 @@ def of_variables(out_ptr, n):
 
 def test_functions_that_python_computes(machine: vkcompute.Runtime | None) -> None:
     assert cube(2) == 8
-    (found,) = run(machine, of_constants, (1,), (np.zeros(8, np.int32), 5))
-    assert found.tolist() == [2 + 126] * 8
+    (result,) = run(machine, of_constants, (1,), (np.zeros(8, np.int32), 5))
+    assert result.tolist() == [2 + 126] * 8
     with pytest.raises(KernelError, match=r"cdiv is computed at compile time, from constants; got .*; write tl.cdiv"):
         run(machine, of_variables, (1,), (np.zeros(8, np.int32), 5))

@@ -28,8 +28,8 @@ def there_and_back(x_ptr, out_ptr, far, N: tl.constexpr):
 @pytest.mark.parametrize("far", [3, FAR + 4])
 def test_sums_of_offsets_are_exact(machine: vkcompute.Runtime | None, far: int) -> None:
     x = np.arange(16, dtype=np.int32) + 100
-    _, found = run(machine, there_and_back, (1,), (x, np.full((3, 16), -1, np.int32), far, 16))
-    np.testing.assert_array_equal(found, [[*x[:15], 7], [0] * 16, [1] * 16])
+    _, result = run(machine, there_and_back, (1,), (x, np.full((3, 16), -1, np.int32), far, 16))
+    np.testing.assert_array_equal(result, [[*x[:15], 7], [0] * 16, [1] * 16])
 
 
 @triton.jit

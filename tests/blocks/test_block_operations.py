@@ -31,8 +31,8 @@ def test_reductions_along_an_axis(
 ) -> None:
     x = np.random.default_rng(0).integers(0, 9, shape).astype(dtype)
     out = [np.zeros(shape[1 - axis], dtype), np.zeros(shape[1 - axis], dtype), np.zeros(shape[1 - axis], np.int32)]
-    _, *found = run(machine, reductions, (1,), (x, *out, *shape, axis), num_warps=n_warps)
-    for one, wanted in zip(found, (x.sum(axis), x.max(axis), x.argmin(axis)), strict=True):
+    _, *result = run(machine, reductions, (1,), (x, *out, *shape, axis), num_warps=n_warps)
+    for one, wanted in zip(result, (x.sum(axis), x.max(axis), x.argmin(axis)), strict=True):
         np.testing.assert_array_equal(one, wanted)
 
 
@@ -61,8 +61,8 @@ def test_scans(
     x, y = (random.integers(1, 4, shape).astype(np.uint32) for _ in range(2))
     given = x, y, *[np.zeros(shape, np.uint32) for _ in range(3)], *shape, axis, reverse
     _, _, sums, one, other = run(machine, scans, (1,), given, num_warps=n_warps)
-    flipped = [np.flip(each, axis) if reverse else each for each in (x, y, sums, one, other)]
-    x, y, sums, one, other = (np.moveaxis(each, axis, 0) for each in flipped)
+    flipped = [np.flip(item, axis) if reverse else item for item in (x, y, sums, one, other)]
+    x, y, sums, one, other = (np.moveaxis(item, axis, 0) for item in flipped)
     np.testing.assert_array_equal(sums, np.cumsum(x, 0, dtype=np.uint32))
     a, b = x[0], y[0]
     for row in range(len(x)):
@@ -91,8 +91,8 @@ def test_a_reduction_by_a_function_that_is_not_commutative(
 ) -> None:
     x, y = np.arange(n, dtype=np.int32), np.arange(n, dtype=np.int32) * 3
     x[: n // 2 - 1] = -1
-    *_, found = run(machine, ordered, (1,), (x, y, np.zeros(2, np.int32), n), num_warps=n_warps)
-    assert found.tolist() == [n // 2 - 1, 3 * (n - 1)]
+    *_, result = run(machine, ordered, (1,), (x, y, np.zeros(2, np.int32), n), num_warps=n_warps)
+    assert result.tolist() == [n // 2 - 1, 3 * (n - 1)]
 
 
 @triton.jit
@@ -108,8 +108,8 @@ def shapes(x_ptr, out_ptr, flat_ptr, M: tl.constexpr, N: tl.constexpr):
 def test_changes_of_shape(machine: vkcompute.Runtime | None, shape: tuple[int, int], n_warps: int) -> None:
     x = np.random.default_rng(2).integers(-9, 9, shape).astype(np.int32)
     given = x, np.zeros(shape[::-1], np.int32), np.zeros(x.size, np.int32), *shape
-    _, found, flat = run(machine, shapes, (1,), given, num_warps=n_warps)
-    np.testing.assert_array_equal(found, x.T + x.sum(1)[None, :] - x.max(0)[:, None])
+    _, result, flat = run(machine, shapes, (1,), given, num_warps=n_warps)
+    np.testing.assert_array_equal(result, x.T + x.sum(1)[None, :] - x.max(0)[:, None])
     np.testing.assert_array_equal(flat, (x + np.arange(shape[1])).ravel())
 
 
@@ -127,10 +127,10 @@ def integers(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
 def test_integers_divide_as_in_c(machine: vkcompute.Runtime | None) -> None:
     x = np.arange(-32, 32, dtype=np.int32)
     y = np.resize(np.array([-7, -3, -1, 1, 2, 5], np.int32), 64)
-    *_, found = run(machine, integers, (1,), (x, y, np.zeros((5, 64), np.int32), 64))
+    *_, result = run(machine, integers, (1,), (x, y, np.zeros((5, 64), np.int32), 64))
     quotient = np.trunc(x / y).astype(np.int32)
     wanted = quotient, x - quotient * y, (x >> 2) ^ (x << 1), np.where((x > y) | (x == 3), np.maximum(x, y), -x)
-    np.testing.assert_array_equal(found, [*wanted, -(-abs(x) // (y + 8))])
+    np.testing.assert_array_equal(result, [*wanted, -(-abs(x) // (y + 8))])
 
 
 @triton.jit
@@ -143,9 +143,9 @@ def floats(x_ptr, out_ptr, n, scale, N: tl.constexpr):
 
 def test_functions_of_floats(machine: vkcompute.Runtime | None) -> None:
     x = np.linspace(0.1, 2, 100).astype(np.float32)
-    _, found = run(machine, floats, (4,), (x, np.zeros_like(x), 100, 3.0), N=32)
+    _, result = run(machine, floats, (4,), (x, np.zeros_like(x), 100, 3.0), N=32)
     y = np.exp(x) + np.log(x) * np.sqrt(x) - np.sin(x) / np.float32(3)
-    np.testing.assert_allclose(found, 1 / (1 + np.exp(-y)) + np.minimum(x, np.float32(0.5)), rtol=2e-6)
+    np.testing.assert_allclose(result, 1 / (1 + np.exp(-y)) + np.minimum(x, np.float32(0.5)), rtol=2e-6)
 
 
 @triton.jit
@@ -181,10 +181,10 @@ def in_place(x_ptr, n, N: tl.constexpr):
 
 def test_accesses_are_in_program_order(machine: vkcompute.Runtime | None) -> None:
     x = np.arange(256, dtype=np.int32)
-    (found,) = run(machine, in_place, (1,), (x, 5), N=256)
+    (result,) = run(machine, in_place, (1,), (x, 5), N=256)
     for _ in range(5):
         x = np.roll(x[::-1], -1) + 1
-    np.testing.assert_array_equal(found, x)
+    np.testing.assert_array_equal(result, x)
 
 
 @triton.jit
@@ -208,9 +208,9 @@ def test_control_flow(machine: vkcompute.Runtime | None) -> None:
     x = np.random.default_rng(4).integers(0, 100, (7, 16)).astype(np.int32)
     x[3] = np.minimum(x[3], 90)
     x[4] = np.minimum(x[4], 90)
-    _, found = run(machine, control, (1,), (x, np.zeros(16, np.int32), 7), N=16)
+    _, result = run(machine, control, (1,), (x, np.zeros(16, np.int32), 7), N=16)
     signs = [1 if row.max() > 90 else -1 if k % 2 == 0 else 0 for k, row in enumerate(x)]
-    np.testing.assert_array_equal(found, (x * np.array(signs)[:, None]).sum(0) + 3)
+    np.testing.assert_array_equal(result, (x * np.array(signs)[:, None]).sum(0) + 3)
 
 
 @triton.jit
@@ -224,8 +224,8 @@ def online_maximum(x_ptr, out_ptr, n, N: tl.constexpr):
 
 def test_a_loop_that_begins_at_infinity(machine: vkcompute.Runtime | None) -> None:
     x = np.random.default_rng(5).normal(size=100).astype(np.float32)
-    _, found = run(machine, online_maximum, (1,), (x, np.zeros(1, np.float32), 100, 16))
-    assert found[0] == x.max()
+    _, result = run(machine, online_maximum, (1,), (x, np.zeros(1, np.float32), 100, 16))
+    assert result[0] == x.max()
 
 
 @triton.jit
@@ -293,8 +293,8 @@ def types(a_ptr, b_ptr, out_ptr, i, f, flag, OUT: tl.constexpr):
 def test_promotion(machine: vkcompute.Runtime | None, one: str, other: str, wanted: str) -> None:
     a, b = np.arange(8).astype(one), np.arange(1, 9).astype(other)
     given: tuple[Any, ...] = (a, b, np.zeros(8, np.float32), 5, 0.5, True, getattr(tl, wanted))
-    *_, found = run(machine, types, (1,), given)
-    np.testing.assert_array_equal(found, (a + b).astype(np.float32) * np.float32(0.5) + 5)
+    *_, result = run(machine, types, (1,), given)
+    np.testing.assert_array_equal(result, (a + b).astype(np.float32) * np.float32(0.5) + 5)
 
 
 def test_repeated_launches_use_plans_and_the_disk(gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,8 +322,8 @@ def divided(x_ptr, quotients_ptr, remainders_ptr, rows, columns, M: tl.constexpr
 @pytest.mark.parametrize("columns", range(9))
 def test_divisors_that_a_mask_replaces(machine: vkcompute.Runtime | None, columns: int) -> None:
     x, zeros = np.arange(64, dtype=np.int32).reshape(8, 8) + 50, np.zeros((8, 8), np.int32)
-    found: Any = run(machine, divided, (1,), (x, zeros, zeros.copy(), 5, columns), M=8, N=8)
+    result: Any = run(machine, divided, (1,), (x, zeros, zeros.copy(), 5, columns), M=8, N=8)
     row, column = np.indices((8, 8))
     divisor = np.where((row < 5) & (column < columns), columns - column, 1)
-    np.testing.assert_array_equal(found[1], x // divisor)
-    np.testing.assert_array_equal(found[2], x % divisor)
+    np.testing.assert_array_equal(result[1], x // divisor)
+    np.testing.assert_array_equal(result[2], x % divisor)

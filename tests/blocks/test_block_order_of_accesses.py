@@ -38,8 +38,8 @@ def scaled_by_calls(x_ptr, n, one, other, N: tl.constexpr):
 @pytest.mark.parametrize("n", [1024, 1000])
 def test_a_load_after_a_store(machine: vkcompute.Runtime | None, n: int) -> None:
     x = np.arange(1024, dtype=np.float32)
-    (found,) = run(machine, scaled_by_calls, (1,), (x, n, 3, 5, 1024))
-    np.testing.assert_array_equal(found, np.where(np.arange(1024) < n, x * 48, x))
+    (result,) = run(machine, scaled_by_calls, (1,), (x, n, 3, 5, 1024))
+    np.testing.assert_array_equal(result, np.where(np.arange(1024) < n, x * 48, x))
 
 
 @pytest.mark.parametrize("shift", [0, 4])

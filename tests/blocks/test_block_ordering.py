@@ -48,8 +48,8 @@ def of_scalars(out_ptr, n):
 
 
 def test_scalars_are_joined(machine: vkcompute.Runtime | None) -> None:
-    (found,) = run(machine, of_scalars, (1,), (np.zeros(4, np.int32), 5))
-    assert found.tolist() == [5, 7, 15, 5]
+    (result,) = run(machine, of_scalars, (1,), (np.zeros(4, np.int32), 5))
+    assert result.tolist() == [5, 7, 15, 5]
 
 
 @triton.jit
@@ -91,8 +91,8 @@ def reversals(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constex
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_reversals(machine: vkcompute.Runtime | None, axis: int | None) -> None:
     x = np.random.default_rng(0).normal(size=(16, 128)).astype(np.float32)
-    _, found = run(machine, reversals, (1,), (x, x * 0, *x.shape, axis), num_warps=4)
-    np.testing.assert_array_equal(found, np.flip(x, -1 if axis is None else axis))
+    _, result = run(machine, reversals, (1,), (x, x * 0, *x.shape, axis), num_warps=4)
+    np.testing.assert_array_equal(result, np.flip(x, -1 if axis is None else axis))
 
 
 @triton.jit
@@ -110,10 +110,10 @@ def test_gathers(machine: vkcompute.Runtime | None, shape: tuple[int, int], n: i
     random = np.random.default_rng(axis)
     x = random.normal(size=shape).astype(np.float32)
     index = random.integers(0, shape[axis], (n, shape[1]) if axis == 0 else (shape[0], n)).astype(np.int32)
-    *_, found = run(
+    *_, result = run(
         machine, gathers, (1,), (x, index, np.zeros(index.shape, x.dtype), *shape, n, axis), num_warps=n_warps
     )
-    np.testing.assert_array_equal(found, np.take_along_axis(x, index, axis))
+    np.testing.assert_array_equal(result, np.take_along_axis(x, index, axis))
 
 
 @triton.jit
@@ -212,9 +212,9 @@ def test_a_tuple_is_sorted_by_the_first_block_and_then_the_next(
     y = np.random.default_rng(1).permutation(x.size).astype(np.int32).reshape(x.shape)
     if dtype == "float32":
         x[:, ::7] = np.nan
-    found = run(machine, sorts_rows, (1,), (x, y, descending, *x.shape), num_warps=4)
+    result = run(machine, sorts_rows, (1,), (x, y, descending, *x.shape), num_warps=4)
     order = np.lexsort((y, x))[:, :: -1 if descending else 1]
-    for got, given in zip(found, (x, y), strict=True):
+    for got, given in zip(result, (x, y), strict=True):
         np.testing.assert_array_equal(got, np.take_along_axis(given, order, 1))
 
 

@@ -72,8 +72,8 @@ def test_grouped_products(
     c = [np.full(row[:2], np.nan, dtype) for row in sizes]
     lds = np.ascontiguousarray(sizes[:, [2, 1, 1]])
     options = {"DTYPE": getattr(tl, dtype), "NUM_SM": 2, "BM": 16, "BN": 16, "BK": 16 if dtype == "float16" else 8}
-    found = launched(machine, program, (2,), (a, b, c, sizes, lds, len(sizes)), **options)[2]
-    for got, one, other in zip(found, a, b, strict=True):
+    result = launched(machine, program, (2,), (a, b, c, sizes, lds, len(sizes)), **options)[2]
+    for got, one, other in zip(result, a, b, strict=True):
         wanted = one.astype(np.float64) @ other.astype(np.float64)
         rounding = np.finfo(np.float16).eps if dtype == "float16" else 0
         np.testing.assert_allclose(got, wanted, rtol=rounding, atol=32 * 8 * np.finfo(np.float32).eps)
@@ -93,10 +93,10 @@ def moved(in_ptrs, out_ptrs, first_in, first_out, N: tl.constexpr, WIDE: tl.cons
 
 def shifted(x: Host, first: int, n: int) -> Host:
     """Returns elements of an array from an index on, and 0 for those outside of it."""
-    found, at = np.zeros(n, x.dtype), np.arange(first, first + n)
+    result, at = np.zeros(n, x.dtype), np.arange(first, first + n)
     inside = (at >= 0) & (at < x.size)
-    found[inside] = x[at[inside]]
-    return found
+    result[inside] = x[at[inside]]
+    return result
 
 
 BEYOND = [(-5, 0), (0, -5), (40, 3), (3, 40), (-70, 70), (2**31 - 80, 0), (-(2**31), -(2**31))]
@@ -110,8 +110,8 @@ def test_accesses_outside_of_an_array_reach_no_other(
 ) -> None:
     arrays = [np.arange(1, n + 1, dtype=np.float32) + 1000 * at for at, n in enumerate(sizes)]
     outs = [np.full(n, -at - 1, np.float32) for at, n in enumerate(sizes)]
-    found = launched(gpu, moved, (len(sizes),), (arrays, outs, first_in, first_out), N=64, WIDE=wide)
-    for x, out, got, unchanged in zip(arrays, outs, found[1], found[0], strict=True):
+    result = launched(gpu, moved, (len(sizes),), (arrays, outs, first_in, first_out), N=64, WIDE=wide)
+    for x, out, got, unchanged in zip(arrays, outs, result[1], result[0], strict=True):
         wanted, at = out.copy(), np.arange(first_out, first_out + 64)
         inside = (at >= 0) & (at < out.size)
         wanted[at[inside]] = (shifted(x, first_in, 64) + 1)[inside]
@@ -183,15 +183,15 @@ def addresses_under_a_mask(in_ptrs, out_ptr, g, n):
 def test_addresses_under_a_mask(machine: vkcompute.Runtime | None) -> None:
     table = [np.full(8, at, np.float32) for at in range(3)]
     for g, wanted in ((2, [2] * 6 + [7] * 2), (3, [7] * 8), (1000, [7] * 8)):
-        *_, found, _, _ = launched(machine, addresses_under_a_mask, (1,), (table, np.zeros(8, np.float32), g, 3))
-        assert found.tolist() == wanted
+        *_, result, _, _ = launched(machine, addresses_under_a_mask, (1,), (table, np.zeros(8, np.float32), g, 3))
+        assert result.tolist() == wanted
 
 
 def test_addresses_beyond_a_table_are_of_no_array(gpu: vkcompute.Runtime) -> None:
     table = [np.full(64, at + 1, np.float32) for at in range(3)]
     out = [np.full(64, -1, np.float32) for _ in range(5)]
-    found = launched(gpu, moved, (5,), (table, out, 0, 0), N=64, WIDE=False)[1]
-    assert [each.tolist() for each in found] == [[value] * 64 for value in (2, 3, 4, 1, 1)]
+    result = launched(gpu, moved, (5,), (table, out, 0, 0), N=64, WIDE=False)[1]
+    assert [item.tolist() for item in result] == [[value] * 64 for value in (2, 3, 4, 1, 1)]
 
 
 @pytest.mark.pure
@@ -216,11 +216,11 @@ def test_arrays_of_any_dtype(machine: vkcompute.Runtime | None, dtype: str, *, a
     at, offsets = np.array([0, 2, 1, 2, 0], np.int32), np.array([0, 3, 0, 80, 33], np.int32)
     args = arrays, at, offsets, np.zeros((5, 16), dtype), 5
     try:
-        found = launched(machine, gathered, (1,), args, DTYPE=getattr(tl, dtype if dtype != "bool" else "int1"), N=16)
+        result = launched(machine, gathered, (1,), args, DTYPE=getattr(tl, dtype if dtype != "bool" else "int1"), N=16)
     except vkcompute.MissingFeature:
         pytest.skip(f"no {dtype}")
     np.testing.assert_array_equal(
-        found[3], [arrays[k][first : first + 16] for k, first in zip(at, offsets, strict=True)]
+        result[3], [arrays[k][first : first + 16] for k, first in zip(at, offsets, strict=True)]
     )
 
 
@@ -228,8 +228,8 @@ def test_arrays_of_any_dtype(machine: vkcompute.Runtime | None, dtype: str, *, a
 def places(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int]]]:
     """Draws the sizes of arrays, and indices of arrays with offsets that may be outside of them."""
     sizes = draw(st.lists(st.integers(0, 40), min_size=1, max_size=8))
-    found = st.tuples(st.integers(0, len(sizes) - 1), st.integers(-50, 60) | st.integers(-(2**31), 2**31 - 5))
-    return sizes, draw(st.lists(found, min_size=1, max_size=12))
+    result = st.tuples(st.integers(0, len(sizes) - 1), st.integers(-50, 60) | st.integers(-(2**31), 2**31 - 5))
+    return sizes, draw(st.lists(result, min_size=1, max_size=12))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -239,13 +239,13 @@ def test_places_of_any_arrays(
 ) -> None:
     sizes, places = drawn
     arrays = [np.arange(n, dtype=np.float32) + 100 * at + 1 for at, n in enumerate(sizes)]
-    at, offsets = (np.array(each, np.int32) for each in zip(*places, strict=True))
+    at, offsets = (np.array(host, np.int32) for host in zip(*places, strict=True))
     with pytest.MonkeyPatch.context() as patch:
         if split:
             patch.setattr(window, "_MOST_ELEMENTS", 64)
         args = arrays, at, offsets, np.full((len(places), 4), -1, np.float32), len(places)
-        found = launched(gpu, gathered, (1,), args, DTYPE=tl.float32, N=4)[3]
-    np.testing.assert_array_equal(found, [shifted(arrays[k], first, 4) for k, first in places])
+        result = launched(gpu, gathered, (1,), args, DTYPE=tl.float32, N=4)[3]
+    np.testing.assert_array_equal(result, [shifted(arrays[k], first, 4) for k, first in places])
 
 
 @triton.jit
@@ -265,8 +265,8 @@ def test_copies_of_any_dtype(gpu: vkcompute.Runtime, dtype: str, first_in: int, 
     random = np.random.default_rng(0)
     arrays, outs = ([random.integers(0, 100, n).astype(dtype) for n in (64, 30, 128)] for _ in range(2))
     kind = getattr(tl, "int1" if dtype == "bool" else dtype)
-    found = launched(gpu, copied, (3,), (arrays, outs, first_in, first_out, n), DTYPE=kind, N=128)[1]
-    for x, out, got in zip(arrays, outs, found, strict=True):
+    result = launched(gpu, copied, (3,), (arrays, outs, first_in, first_out, n), DTYPE=kind, N=128)[1]
+    for x, out, got in zip(arrays, outs, result, strict=True):
         wanted, at = out.copy(), np.arange(first_out, first_out + n)
         inside = (at >= 0) & (at < out.size)
         wanted[at[inside]] = shifted(x, first_in, n)[inside]
@@ -345,14 +345,14 @@ def test_bfloat16(machine: vkcompute.Runtime | None) -> None:
         x: Any = words.copy() if machine is None else machine.array(words)
         table = triton.PointerTable([triton.reinterpret(x, tl.bfloat16) if wrapped else x])
         (halved.interpret if machine is None else halved)[(1,)](table, N=8)
-        found = (x if machine is None else x.numpy()).astype(np.uint32) << 16
-        np.testing.assert_array_equal(found.view(np.float32), np.arange(8) / 2)
+        result = (x if machine is None else x.numpy()).astype(np.uint32) << 16
+        np.testing.assert_array_equal(result.view(np.float32), np.arange(8) / 2)
 
 
 def test_more_arrays_than_the_device_binds(gpu: vkcompute.Runtime) -> None:
     arrays = [np.full(64, at, np.float32) for at in range(100)]
-    found = launched(gpu, moved, (100,), (arrays, arrays, 0, 0), N=64, WIDE=False)[1]
-    assert [each.tolist() for each in found] == [[at + 1] * 64 for at in range(100)]
+    result = launched(gpu, moved, (100,), (arrays, arrays, 0, 0), N=64, WIDE=False)[1]
+    assert [item.tolist() for item in result] == [[at + 1] * 64 for at in range(100)]
 
 
 # -- pointers ---------------------------------------------------------------------------------------------------------
@@ -391,11 +391,11 @@ def test_pointers_of_all_kinds(
         monkeypatch.setattr(window, "_MOST_ELEMENTS", 64)
     x, counts = [np.arange(at, at + 24, dtype=np.float32) for at in range(3)], [np.zeros(2, np.int32)] * 2
     args = x, counts, np.zeros(8, np.float32), 3, flag
-    _, counted, found, *_ = launched(machine, of_all_kinds, (2,), args)
+    _, counted, result, *_ = launched(machine, of_all_kinds, (2,), args)
     y = x[1][1:] if flag else x[2]
     wanted = x[0].reshape(3, 8).sum(0) + y[[0, 1, 2, 3, 3, 2, 1, 0]] + y[2:6].sum()
-    np.testing.assert_array_equal(found, wanted)
-    assert [each.tolist() for each in counted] == [[8 * (at == flag)] * 2 for at in range(2)]
+    np.testing.assert_array_equal(result, wanted)
+    assert [item.tolist() for item in counted] == [[8 * (at == flag)] * 2 for at in range(2)]
 
 
 @triton.jit
@@ -423,5 +423,5 @@ def test_pointers_that_loops_and_functions_pass_on(
     if split:
         monkeypatch.setattr(window, "_MOST_ELEMENTS", 64)
     arrays = [np.arange(32, dtype=np.float32) + 100 * at for at in range(5)]
-    found = launched(machine, passed_on, (1,), (arrays, np.zeros((8, 32), np.float32), 5), N=32)[1]
-    np.testing.assert_array_equal(found, [arrays[at] for at in (4, 0, 1, 2, 3, 4, 0, 0)])
+    result = launched(machine, passed_on, (1,), (arrays, np.zeros((8, 32), np.float32), 5), N=32)[1]
+    np.testing.assert_array_equal(result, [arrays[at] for at in (4, 0, 1, 2, 3, 4, 0, 0)])

@@ -23,12 +23,12 @@ def copied(x_ptr, y_ptr, m, n, first, stride, CHECK: tl.constexpr, PADDING: tl.c
 @pytest.mark.parametrize(("dtype", "padding"), [("float32", "nan"), ("int32", "zero"), ("float32", "")])
 def test_bounds_of_block_pointers(machine: vkcompute.Runtime | None, first: int, dtype: str, padding: str) -> None:
     x = np.arange(1, 10 * 19 + 1, dtype=dtype).reshape(10, 19)
-    _, found = run(machine, copied, (1,), (x, np.zeros((16, 8), dtype), 9, 18, first, 19, (0, 1), padding))
+    _, result = run(machine, copied, (1,), (x, np.zeros((16, 8), dtype), 9, 18, first, 19, (0, 1), padding))
     wanted = np.full((8, 16), np.nan if padding == "nan" else 0).astype(dtype)
     inside = x[:9, :18][max(first, 0) : first + 8, max(first, 0) : first + 16]
     rows, columns = inside.shape
     wanted[max(-first, 0) :, max(-first, 0) :][:rows, :columns] = inside
-    np.testing.assert_array_equal(found.T, wanted)
+    np.testing.assert_array_equal(result.T, wanted)
 
 
 @triton.jit
@@ -50,8 +50,8 @@ def test_matmul_with_block_pointers(machine: vkcompute.Runtime | None) -> None:
     m, n, k = 30, 41, 23
     a, b = (np.random.default_rng(k).normal(size=size).astype(np.float32) for size in ((m, k), (k, n)))
     args = a, b, np.zeros((m, n), np.float32), m, n, k, k, 1, n, 1, n, 1
-    *_, found = run(machine, matmul_of_blocks, (2, 3), args, BM=16, BN=16, BK=8)
-    np.testing.assert_allclose(found, a @ b, atol=k * 8 * np.finfo(np.float32).eps)
+    *_, result = run(machine, matmul_of_blocks, (2, 3), args, BM=16, BN=16, BK=8)
+    np.testing.assert_allclose(result, a @ b, atol=k * 8 * np.finfo(np.float32).eps)
 
 
 @triton.jit
@@ -87,8 +87,8 @@ def test_persistent_matmul(machine: vkcompute.Runtime | None) -> None:
     m, n, k = 50, 41, 23
     a, b = (np.random.default_rng(k).normal(size=size).astype(np.float32) for size in ((m, k), (n, k)))
     args = a, b, np.zeros((m, n), np.float32), m, n, k
-    *_, found = run(machine, persistent_matmul, (3,), args, BM=16, BN=16, BK=8, GROUP=2, NUM_SMS=3)
-    np.testing.assert_allclose(found, a @ b.T, atol=k * 8 * np.finfo(np.float32).eps)
+    *_, result = run(machine, persistent_matmul, (3,), args, BM=16, BN=16, BK=8, GROUP=2, NUM_SMS=3)
+    np.testing.assert_allclose(result, a @ b.T, atol=k * 8 * np.finfo(np.float32).eps)
 
 
 @triton.jit
@@ -123,10 +123,10 @@ def test_grouped_matmul_with_offsets_in_place_of_addresses(machine: vkcompute.Ru
     starts = [np.cumsum([0, *(sizes[:, one] * sizes[:, other])])[:-1] for one, other in ((0, 2), (2, 1), (0, 1))]
     lds = np.ascontiguousarray(sizes[:, [2, 1, 1]])
     c = np.zeros((sizes[:, 0] * sizes[:, 1]).sum(), np.float32)
-    args = a, b, c, *[each.astype(np.int32) for each in starts], sizes, lds, len(sizes)
-    found = run(machine, grouped_matmul, (2,), args, NUM_SM=2, BM=16, BN=16, BK=8)[2]
+    args = a, b, c, *[start.astype(np.int32) for start in starts], sizes, lds, len(sizes)
+    result = run(machine, grouped_matmul, (2,), args, NUM_SM=2, BM=16, BN=16, BK=8)[2]
     wanted = np.concatenate([(one @ other).ravel() for one, other in pairs])
-    np.testing.assert_allclose(found, wanted, atol=30 * 8 * np.finfo(np.float32).eps)
+    np.testing.assert_allclose(result, wanted, atol=30 * 8 * np.finfo(np.float32).eps)
 
 
 @triton.jit
@@ -142,12 +142,12 @@ def rows_of_descriptor(x_ptr, rows_ptr, y_ptr, m, n, first):
 def test_rows_of_descriptors(machine: vkcompute.Runtime | None) -> None:
     x = np.arange(10 * 7, dtype=np.float32).reshape(10, 7)
     rows = np.array([3, 0, 12, 5, -1, 7, 1, 8], np.int32)
-    *_, found = run(machine, rows_of_descriptor, (1,), (x, rows, np.zeros_like(x), 10, 7, 5))
+    *_, result = run(machine, rows_of_descriptor, (1,), (x, rows, np.zeros_like(x), 10, 7, 5))
     wanted = np.zeros_like(x)
     inside = rows[(rows >= 0) & (rows < 10)]
     wanted[inside, 5:] = x[inside, 5:]
     wanted[9, :4] += 0.5
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(result, wanted)
 
 
 @triton.jit
@@ -158,8 +158,8 @@ def sums_of_descriptor(x_ptr, m, n):
 
 
 def test_atomic_operations_of_descriptors(machine: vkcompute.Runtime | None) -> None:
-    (found,) = run(machine, sums_of_descriptor, (3,), (np.zeros((7, 5), np.int32), 7, 5))
-    np.testing.assert_array_equal(found, np.array([3, 3, 6, 6, 6, 6, 3], np.int32)[:, None] * np.ones(5, np.int32))
+    (result,) = run(machine, sums_of_descriptor, (3,), (np.zeros((7, 5), np.int32), 7, 5))
+    np.testing.assert_array_equal(result, np.array([3, 3, 6, 6, 6, 6, 3], np.int32)[:, None] * np.ones(5, np.int32))
 
 
 @triton.jit

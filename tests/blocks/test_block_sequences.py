@@ -66,8 +66,8 @@ def loops(out_ptr, n, TABLE: tl.constexpr, WHICH: tl.constexpr):
     ],
 )
 def test_loops(machine: vkcompute.Runtime | None, which: str, expected: list[float]) -> None:
-    (found,) = run(machine, loops, (1,), (np.zeros(6, np.float32), 4, (7, -1, 8), which))
-    assert found.tolist() == expected
+    (result,) = run(machine, loops, (1,), (np.zeros(6, np.float32), 4, (7, -1, 8), which))
+    assert result.tolist() == expected
 
 
 @triton.jit
@@ -82,8 +82,8 @@ def of_blocks(x_ptr, out_ptr, N: tl.constexpr):
 
 def test_a_loop_over_blocks(machine: vkcompute.Runtime | None) -> None:
     x = np.linspace(-3, 5, 16, dtype=np.float32)
-    _, found = run(machine, of_blocks, (1,), (x, x * 0, 16))
-    np.testing.assert_array_equal(found, x - np.arange(16, dtype=np.float32) + np.float32(0.5))
+    _, result = run(machine, of_blocks, (1,), (x, x * 0, 16))
+    np.testing.assert_array_equal(result, x - np.arange(16, dtype=np.float32) + np.float32(0.5))
 
 
 @triton.jit
@@ -95,8 +95,8 @@ def selected(out_ptr, n, VALUES: tl.constexpr):
 def test_a_variable_selects_from_a_tuple(machine: vkcompute.Runtime | None, at: int) -> None:
     """Of any length, not only of a power of two; with 1, which is a constant, too."""
     values = 3, 1, 4, 1, 5, 9, 2
-    (found,) = run(machine, selected, (1,), (np.zeros(1, np.int32), at, values))
-    assert found[0] == values[at]
+    (result,) = run(machine, selected, (1,), (np.zeros(1, np.int32), at, values))
+    assert result[0] == values[at]
 
 
 @triton.jit
@@ -114,8 +114,8 @@ def over_both(out_ptr, n):
 
 
 def test_a_loop_over_what_a_call_returns(machine: vkcompute.Runtime | None) -> None:
-    (found,) = run(machine, over_both, (1,), (np.zeros(4, np.int32), 5))
-    assert found.tolist() == [25, 31, 36, 43]
+    (result,) = run(machine, over_both, (1,), (np.zeros(4, np.int32), 5))
+    assert result.tolist() == [25, 31, 36, 43]
 
 
 @triton.jit

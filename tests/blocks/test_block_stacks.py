@@ -34,13 +34,13 @@ def test_stacks_of_matrices(
     random = np.random.default_rng(sum(shape))
     shapes = (s, m, k), (s, k, n), (s, m, n)
     a, b, c = (random.integers(-50, 50, each).astype(dtype) for each in shapes)  # their products are exact
-    found = run(machine, stacked, (1,), (a, b, c, s, m, k, n))[2]
-    np.testing.assert_array_equal(found, a @ b + c)
+    result = run(machine, stacked, (1,), (a, b, c, s, m, k, n))[2]
+    np.testing.assert_array_equal(result, a @ b + c)
 
 
 @pytest.mark.parametrize("shape", [(2, 32, 8, 32), (32, 8, 4, 4)])
 def test_sums_of_several_registers(machine: vkcompute.Runtime | None, shape: tuple[int, int, int, int]) -> None:
     s, m, k, n = shape
-    a, b = (np.arange(np.prod(each), dtype=np.float32).reshape(each) % 31 for each in ((s, m, k), (s, k, n)))
-    found = run(machine, stacked, (1,), (a, b, np.ones((s, m, n), np.float32), s, m, k, n))[2]
-    np.testing.assert_array_equal(found, a @ b + 1)
+    a, b = (np.arange(np.prod(item), dtype=np.float32).reshape(item) % 31 for item in ((s, m, k), (s, k, n)))
+    result = run(machine, stacked, (1,), (a, b, np.ones((s, m, n), np.float32), s, m, k, n))[2]
+    np.testing.assert_array_equal(result, a @ b + 1)

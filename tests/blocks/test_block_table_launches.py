@@ -71,7 +71,7 @@ def test_launches_on_neighbours_of_a_word(options: dict[str, Any]) -> None:
         host = np.arange(64, dtype=np.uint8)
         base, lengths = gpu.array(host), gpu.array(np.int32([3, 5, 1, 16]))
         picked = [slice(1, 4), slice(4, 9), slice(13, 14), slice(31, 47)]
-        table = triton.PointerTable([base[each] for each in picked])
+        table = triton.PointerTable([base[item] for item in picked])
         others = [slice(0, 1), slice(9, 13), slice(14, 15), slice(30, 31), slice(47, 48)]
         for step in range(30):
             fill[(4,)](table, lengths, step, N=16)
@@ -156,7 +156,7 @@ def test_lazy_arrays_of_a_table(gpu: vkcompute.Runtime) -> None:
     before = x * 10  # reads x as it is now
     add_one[(2,)](table, 64, N=64)
     np.testing.assert_array_equal(before.numpy(), np.arange(64) * 10)
-    np.testing.assert_array_equal([each.numpy() for each in table.arrays], np.arange(64) + np.array([[1], [2]]))
+    np.testing.assert_array_equal([array.numpy() for array in table.arrays], np.arange(64) + np.array([[1], [2]]))
 
 
 def test_failed_launches_fail_reads_of_all_arrays(gpu: vkcompute.Runtime) -> None:
@@ -196,7 +196,7 @@ def test_a_table_keeps_the_memory_of_its_arrays() -> None:
         del table
         gc.collect()
         assert before - live_counts()["Buffer"] == 3  # the first two arrays, and the rows of the table
-        assert not any(each.numpy().any() for each in filler)
+        assert not any(array.numpy().any() for array in filler)
 
 
 @pytest.mark.usefixtures("clean_handles")
@@ -240,7 +240,7 @@ def test_graphs(gpu: vkcompute.Runtime) -> None:
     for value in (1, 2, 5):
         graph.run(z=gpu.array(np.full(128, value, np.float32)))
     wanted = 3 * (1 + 2 + 5) + 3
-    assert [set(each.tolist()) for each in (*arrays, result)] == [{wanted}] * 3 + [{2 * wanted}]
+    assert [set(array.tolist()) for array in (*arrays, result)] == [{wanted}] * 3 + [{2 * wanted}]
 
 
 def test_arrays_of_a_graph_are_in_no_table(gpu: vkcompute.Runtime) -> None:
@@ -295,23 +295,23 @@ def test_tuned_programs(gpu: vkcompute.Runtime) -> None:
     tuned = triton.autotune(configs=configs, key=["n"], reset_to_zero=["x_ptrs"])(add_one)
     table = triton.PointerTable([gpu.zeros(64), gpu.zeros(64)])
     tuned[(2,)](table, 64, N=64)
-    assert [{*each.tolist()} for each in table.arrays] == [{1}] * 2
+    assert [{*array.tolist()} for array in table.arrays] == [{1}] * 2
     compiled = add_one.warmup(table, 64, N=64, grid=(1,))
     compiled[(2,)](table, 64)
-    assert [{*each.tolist()} for each in table.arrays] == [{2}] * 2
+    assert [{*array.tolist()} for array in table.arrays] == [{2}] * 2
 
 
 def test_tables_in_a_graph_with_loops_of_unknown_length(gpu: vkcompute.Runtime) -> None:
     random = np.random.default_rng(0)
     a, b = ([gpu.array(random.normal(size=(20, 20)).astype(np.float32)) for _ in range(3)] for _ in range(2))
     c = [gpu.zeros((20, 20)) for _ in range(3)]
-    tables = [triton.PointerTable(each) for each in (a, b, c)]
+    tables = [triton.PointerTable(item) for item in (a, b, c)]
     sizes = gpu.array(np.full((3, 3), 20, np.int32))
     with gpu.record() as graph:
         grouped_matmul[(2,)](*tables, sizes, sizes, 3, DTYPE=tl.float32, NUM_SM=2, BM=16, BN=16, BK=8)
     graph.run()
-    for one, other, found in zip(a, b, c, strict=True):
-        np.testing.assert_allclose(found.numpy(), one.numpy() @ other.numpy(), atol=1e-4)
+    for one, other, result in zip(a, b, c, strict=True):
+        np.testing.assert_allclose(result.numpy(), one.numpy() @ other.numpy(), atol=1e-4)
 
 
 def test_more_tables_than_the_device_binds() -> None:

@@ -53,7 +53,7 @@ class _Tensor:
     def transpose(self, one: int, other: int) -> _Tensor:
         axes = [*range(len(self.shape))]
         axes[one], axes[other] = axes[other], axes[one]
-        shape, strides = (tuple([each[axis] for axis in axes]) for each in (self.shape, self._strides))
+        shape, strides = (tuple([item[axis] for axis in axes]) for item in (self.shape, self._strides))
         return _Tensor(self._storage, self._start, shape, strides, self.dtype)
 
     def __getitem__(self, at: int) -> _Tensor:
@@ -63,12 +63,12 @@ class _Tensor:
 
     def numpy(self) -> np.ndarray:
         size = self._storage.itemsize
-        strides = tuple([each * size for each in self._strides])
+        strides = tuple([stride * size for stride in self._strides])
         return np.lib.stride_tricks.as_strided(self._storage[self._start :], self.shape, strides)
 
 
 def _from_numpy(array: np.ndarray) -> _Tensor:
-    strides = tuple([each // array.itemsize for each in array.strides])
+    strides = tuple([stride // array.itemsize for stride in array.strides])
     return _Tensor(array.reshape(-1), 0, array.shape, strides, array.dtype)
 
 
@@ -113,7 +113,7 @@ def launched(request: pytest.FixtureRequest, gpu: Runtime, monkeypatch: pytest.M
 
 def test_results_are_in_the_tensor(torch: Any, launched: Any) -> None:
     x, y, out = (np.arange(100, dtype=np.float32) * n for n in (1, 10, 0))
-    tensors = [torch.from_numpy(each) for each in (x, y, out)]
+    tensors = [torch.from_numpy(item) for item in (x, y, out)]
     launched(add)[(4,)](*tensors, 100, BLOCK=32)
     assert np.array_equal(out, x + y)
 
@@ -152,9 +152,9 @@ def test_brain_floats(torch: Any, launched: Any, gpu: Runtime) -> None:
     words = ((np.arange(32, dtype=np.float32) / 2).view(np.uint32) >> 16).astype(np.uint16)
     out = np.zeros(32, np.uint16)
     if torch.Tensor is _Tensor:
-        tensors = [_Tensor(each, 0, (32,), (1,), "bfloat16") for each in (words, out)]
+        tensors = [_Tensor(item, 0, (32,), (1,), "bfloat16") for item in (words, out)]
     else:
-        tensors = [torch.from_numpy(each).view(torch.bfloat16) for each in (words, out)]
+        tensors = [torch.from_numpy(item).view(torch.bfloat16) for item in (words, out)]
     launched(add)[(1,)](tensors[0], tensors[0], tensors[1], 32, BLOCK=32)
     assert np.array_equal((out.astype(np.uint32) << 16).view(np.float32), np.arange(32))
 
@@ -204,8 +204,8 @@ def test_tuning_resets_and_restores(
     made = {"array": gpu.array, "NumPy array": np.asarray, "tensor": torch.from_numpy}[kind]
     x, out = made(host), made(total)
     summed[lambda meta: (triton.cdiv(50, meta["BLOCK"]),)](x, out, 50)
-    found, sums = (np.asarray(each) if kind == "NumPy array" else each.numpy() for each in (x, out))
-    assert np.array_equal(found, np.arange(1, 51))
+    result, sums = (np.asarray(each) if kind == "NumPy array" else each.numpy() for each in (x, out))
+    assert np.array_equal(result, np.arange(1, 51))
     assert sums.tolist() == [49 * 25]
 
 

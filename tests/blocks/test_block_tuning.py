@@ -202,7 +202,7 @@ def test_plots_of_texts_have_categories(tmp_path: Path, monkeypatch: pytest.Monk
 
     def record(figure: Figure, path: Path) -> None:
         figure.draw_without_rendering()
-        ticks.append({each.get_text(): each.get_position()[0] for each in figure.axes[0].get_xticklabels()})
+        ticks.append({label.get_text(): label.get_position()[0] for label in figure.axes[0].get_xticklabels()})
 
     monkeypatch.setattr(Figure, "savefig", record)
     bench = triton.testing.Benchmark(["dtype"], ["f32", "f16"], "by", [1, 2], ["One", "Two"], "t", {}, x_log=x_log)

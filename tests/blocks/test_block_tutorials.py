@@ -30,9 +30,9 @@ def test_vector_addition(machine: vkcompute.Runtime | None, n: int, n_warps: int
     x, y = np.arange(n, dtype=np.float32), np.linspace(-1, 1, n).astype(np.float32)
     beyond = np.full(n + 8, -7, np.float32)
     grid = (triton.cdiv(n, 256),)
-    _, _, found = run(machine, add_kernel, grid, (x, y, beyond, n), BLOCK_SIZE=256, num_warps=n_warps)
-    np.testing.assert_array_equal(found[:n], x + y)
-    np.testing.assert_array_equal(found[n:], -7)
+    _, _, result = run(machine, add_kernel, grid, (x, y, beyond, n), BLOCK_SIZE=256, num_warps=n_warps)
+    np.testing.assert_array_equal(result[:n], x + y)
+    np.testing.assert_array_equal(result[n:], -7)
 
 
 @triton.jit
@@ -87,15 +87,15 @@ def softmax(x: np.ndarray) -> np.ndarray:
 def test_fused_softmax(machine: vkcompute.Runtime | None, n_cols: int) -> None:
     x = np.random.default_rng(0).normal(0, 3, (10, n_cols)).astype(np.float32)
     given = np.zeros_like(x), x, n_cols, n_cols, *x.shape
-    found, _ = run(machine, softmax_kernel, (4,), given, BLOCK_SIZE=64, num_stages=2, num_warps=1)
-    np.testing.assert_allclose(found, softmax(x.astype(np.float64)), rtol=16 * F32_EPSILON)
+    result, _ = run(machine, softmax_kernel, (4,), given, BLOCK_SIZE=64, num_stages=2, num_warps=1)
+    np.testing.assert_allclose(result, softmax(x.astype(np.float64)), rtol=16 * F32_EPSILON)
 
 
 def test_softmax_with_strides(machine: vkcompute.Runtime | None) -> None:
     x = np.random.default_rng(1).normal(0, 3, (3, 700)).astype(np.float32)
     given = np.zeros((700, 3), np.float32), 1, 3, x, 700, 1, 3, 700
-    found, _ = run(machine, softmax_of_2021, (3,), given)
-    np.testing.assert_allclose(found.T, softmax(x.astype(np.float64)), rtol=16 * F32_EPSILON)
+    result, _ = run(machine, softmax_of_2021, (3,), given)
+    np.testing.assert_allclose(result.T, softmax(x.astype(np.float64)), rtol=16 * F32_EPSILON)
 
 
 @triton.jit
@@ -152,11 +152,11 @@ def test_matrix_multiplication(machine: vkcompute.Runtime | None, transposed: bo
     a, b = (random.normal(0, 1, shape).astype(np.float32) for shape in ((m, k), (n, k) if transposed else (k, n)))
     strides = (k, 1, *((1, k) if transposed else (n, 1)), n, 1)
     given = a, b, np.zeros((m, n), np.float32), m, n, k, *strides, 16, 16, 16, 2, activation
-    _, _, found = run(machine, matmul_kernel, (2 * 3,), given)
+    _, _, result = run(machine, matmul_kernel, (2 * 3,), given)
     wanted = a.astype(np.float64) @ (b.T if transposed else b)
     error = np.sqrt(k) * F32_EPSILON * (abs(a).astype(np.float64) @ abs(b.T if transposed else b))
     wanted = np.where(wanted >= 0, wanted, 0.01 * wanted) if activation else wanted
-    assert (abs(found - wanted) <= error).all()
+    assert (abs(result - wanted) <= error).all()
 
 
 @triton.jit
@@ -187,11 +187,11 @@ def philox(seed: int, counters: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("seed", [123, -5])
 def test_low_memory_dropout(machine: vkcompute.Runtime | None, seed: int) -> None:
     x = np.random.default_rng(5).normal(0, 1, 1000).astype(np.float32)
-    _, found = run(machine, seeded_dropout, (4,), (x, np.zeros_like(x), 1000, 0.4, seed), BLOCK_SIZE=256)
+    _, result = run(machine, seeded_dropout, (4,), (x, np.zeros_like(x), 1000, 0.4, seed), BLOCK_SIZE=256)
     words = philox(seed, np.arange(1000)).view(np.int32)
     uniform = np.where(words < 0, ~words, words).astype(np.float32) * np.float32(4.6566127342e-10)
     kept = uniform > np.float32(0.4)
-    np.testing.assert_allclose(found, np.where(kept, x / np.float32(0.6), 0), rtol=4 * F32_EPSILON)
+    np.testing.assert_allclose(result, np.where(kept, x / np.float32(0.6), 0), rtol=4 * F32_EPSILON)
     assert 500 < kept.sum() < 700
 
 
@@ -377,10 +377,10 @@ def test_fused_attention(machine: vkcompute.Runtime | None, causal: bool) -> Non
     random = np.random.default_rng(7)
     q, k, v = (random.normal(0, 1, (n, d)).astype(np.float32) for _ in range(3))
     given = q, k, v, np.zeros_like(q), 0.5, d, n, 8, 8, d, 3 if causal else 1
-    *_, found = run(machine, attention_forward, (n // 8,), given)
+    *_, result = run(machine, attention_forward, (n // 8,), given)
     scores = 0.5 * q.astype(np.float64) @ k.T
     scores = np.where(np.tril(np.ones((n, n), bool)), scores, -np.inf) if causal else scores
-    np.testing.assert_allclose(found, softmax(scores) @ v, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(result, softmax(scores) @ v, rtol=1e-5, atol=1e-5)
 
 
 @triton.jit
@@ -424,10 +424,10 @@ def test_grouped_products(machine: vkcompute.Runtime | None) -> None:
     sizes = [(20, 17, 9), (33, 40, 16), (5, 16, 30)]
     pairs = [(random.integers(-4, 5, (m, k)), random.integers(-4, 5, (k, n))) for m, n, k in sizes]
     wanted = [a @ b for a, b in pairs]
-    a, b = (np.concatenate([each.ravel() for each in side]).astype(np.float32) for side in zip(*pairs, strict=True))
+    a, b = (np.concatenate([item.ravel() for item in side]).astype(np.float32) for side in zip(*pairs, strict=True))
     lengths = [(m * k, k * n, m * n) for m, n, k in sizes]
     starts = np.cumsum([(0, 0, 0), *lengths[:-1]], axis=0).astype(np.int32)
-    c = np.zeros(sum(each[2] for each in lengths), np.float32)
+    c = np.zeros(sum(length[2] for length in lengths), np.float32)
     given = a, b, c, np.array(sizes, np.int32), starts, len(sizes)
-    _, _, found, *_ = run(machine, grouped_products, (3,), given, PROGRAMS=3, M=8, N=16, K=8)
-    np.testing.assert_array_equal(found, np.concatenate([each.ravel() for each in wanted]))
+    _, _, result, *_ = run(machine, grouped_products, (3,), given, PROGRAMS=3, M=8, N=16, K=8)
+    np.testing.assert_array_equal(result, np.concatenate([item.ravel() for item in wanted]))

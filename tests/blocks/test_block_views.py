@@ -37,7 +37,7 @@ VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def test_strides_are_arguments(gpu: Runtime, kind: str, target: str, *, interpreted: bool) -> None:
     x = VIEWS[kind](np.arange(8 * 6 * 9, dtype=np.int32).reshape(8, 6, 9))
     memory, right = (np.full((12, 12, 12), -1, np.int32) for _ in range(2))
-    out, expected = (VIEWS[target](each)[: x.shape[0], : x.shape[1]] for each in (memory, right))
+    out, expected = (VIEWS[target](item)[: x.shape[0], : x.shape[1]] for item in (memory, right))
     x = x[: out.shape[0], : out.shape[1]]
     expected[...] = x * 2
     launch: Any = doubled.interpret if interpreted else doubled
@@ -53,7 +53,7 @@ def test_views_of_device_arrays(gpu: Runtime, kind: str, target: str, *, interpr
     x: Any = VIEWS[kind](np.arange(8 * 6 * 9, dtype=np.int32).reshape(8, 6, 9))
     host = np.full((12, 12, 12), -1, np.int32)
     memory = gpu.array(host)
-    out, expected = (VIEWS[target](each)[: x.shape[0], : x.shape[1]] for each in (memory, host))  # type: ignore[arg-type]
+    out, expected = (VIEWS[target](item)[: x.shape[0], : x.shape[1]] for item in (memory, host))  # type: ignore[arg-type]
     x = x[: out.shape[0], : out.shape[1]]
     expected[...] = x * 2
     x = gpu.array(np.lib.stride_tricks.as_strided(x, x.shape, x.strides)) if kind == "broadcast" else _alike(gpu, x)

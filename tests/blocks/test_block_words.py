@@ -64,10 +64,10 @@ def test_unknown_names(machine: vkcompute.Runtime | None, which: str, message: s
 def test_remedies_name_what_the_language_has() -> None:
     for name, remedy in REMEDIES.items():
         for path in re.findall(r"tl((?:\.\w+)+)", remedy):
-            found: Any = tl
+            result: Any = tl
             for part in path[1:].split("."):
-                assert part in getattr(found, "__all__", vars(found)), remedy
-                found = getattr(found, part)
+                assert part in getattr(result, "__all__", vars(result)), remedy
+                result = getattr(result, part)
         assert name not in tl.__all__ or remedy == f"tl.{name}"
 
 
@@ -76,7 +76,7 @@ def python(x_ptr, WHICH: tl.constexpr):
     at = tl.arange(0, 8)
     x = tl.load(x_ptr + at)
     some, pair = [1.0, 2.0], (1.0, 2.0)
-    made = [each * 2 for each in pair]
+    made = [item * 2 for item in pair]
     if WHICH == "block":
         x[0] = 1.0
     elif WHICH == "more of a block":
@@ -143,8 +143,8 @@ def test_unknown_words(machine: vkcompute.Runtime | None, which: str, message: s
 
 
 def test_lists_are_concatenated(machine: vkcompute.Runtime | None) -> None:
-    (found,) = run(machine, python, (1,), (np.zeros(8, np.float32), "lists"))
-    assert found[0] == 4 + 4
+    (result,) = run(machine, python, (1,), (np.zeros(8, np.float32), "lists"))
+    assert result[0] == 4 + 4
 
 
 @triton.jit
@@ -183,8 +183,8 @@ def test_functions_that_combine_take_two_arguments_per_block(
 
 @pytest.mark.parametrize("function", [with_default, tl.add, tl.maximum])
 def test_functions_that_combine_may_have_defaults(machine: vkcompute.Runtime | None, function: Any) -> None:
-    (found,) = run(machine, combined, (1,), (np.ones(8, np.float32), function, False))
-    assert found[0] == (1 if function is tl.maximum else 8)
+    (result,) = run(machine, combined, (1,), (np.ones(8, np.float32), function, False))
+    assert result[0] == (1 if function is tl.maximum else 8)
 
 
 @triton.jit

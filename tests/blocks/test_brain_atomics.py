@@ -33,14 +33,14 @@ def combined(x_words, old_words, n, CODE: tl.constexpr, N: tl.constexpr):
 @pytest.mark.parametrize("code", ["add", "max", "xchg"])
 def test_elements_with_several_values(machine: vkcompute.Runtime | None, code: str) -> None:
     x, old = run(machine, combined, (1,), (words(np.full(8, 3)), words(np.zeros(16)), 13), CODE=code, N=16)
-    found = (x.astype(np.uint32) << 16).view(np.float32)
+    result = (x.astype(np.uint32) << 16).view(np.float32)
     pairs = np.arange(1, 17, dtype=np.float32)[:12].reshape(6, 2)
     if code == "xchg":
-        assert all(found[at] in pairs[at] for at in range(6))
-        assert found[6:].tolist() == [13, 3]
+        assert all(result[at] in pairs[at] for at in range(6))
+        assert result[6:].tolist() == [13, 3]
     else:
         wanted = 3 + pairs.sum(1) if code == "add" else np.maximum(3, pairs.max(1))
-        assert found.tolist() == [*wanted, 16 if code == "add" else 13, 3]
+        assert result.tolist() == [*wanted, 16 if code == "add" else 13, 3]
     befores = (old.astype(np.uint32) << 16).view(np.float32)
     assert (befores[:12].reshape(6, 2) == 3).any(1).all()
 

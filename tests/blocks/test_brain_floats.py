@@ -23,8 +23,8 @@ def bits(x: np.ndarray) -> np.ndarray:
     return (brain(x).view(np.uint32) >> 16).astype(np.uint16)
 
 
-def numbers(found: np.ndarray) -> np.ndarray:
-    return (found.astype(np.uint32) << 16).view(np.float32)
+def numbers(result: np.ndarray) -> np.ndarray:
+    return (result.astype(np.uint32) << 16).view(np.float32)
 
 
 @triton.jit
@@ -67,21 +67,21 @@ def arithmetic(x_ptr, y_ptr, out_ptr, n, N: tl.constexpr):
 def test_arithmetic_is_rounded(machine: vkcompute.Runtime | None) -> None:
     x, y = (brain(np.random.default_rng(seed).normal(size=64)) for seed in range(2))
     x[:4] = np.nan, np.inf, -0.0, 3.3895314e38  # the last is the greatest number
-    *_, found = run(machine, arithmetic, (1,), (bits(x), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
-    found, y = numbers(found), np.where(np.arange(64) < 60, y, np.float32(3))
+    *_, result = run(machine, arithmetic, (1,), (bits(x), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
+    result, y = numbers(result), np.where(np.arange(64) < 60, y, np.float32(3))
     with np.errstate(all="ignore"):
         total = x
         for _ in range(3):
             total = brain(total + brain(0.1))
         wanted = brain(x + y), brain(brain(x * y) - np.float32(1.5)), brain(x / y), None, total
         chosen = np.where(x > y, -x, np.fmax(x, brain(0.3)))
-    for row, each in zip(found, (*wanted[:3], chosen, total), strict=False):
+    for row, each in zip(result, (*wanted[:3], chosen, total), strict=False):
         np.testing.assert_array_equal(row, each)
-    np.testing.assert_array_equal(found[7], np.sort(x))
+    np.testing.assert_array_equal(result[7], np.sort(x))
     finite = brain(np.arange(64) % 7 - 3.0)
-    *_, found = run(machine, arithmetic, (1,), (bits(finite), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
-    np.testing.assert_array_equal(numbers(found)[5], np.cumsum(finite))
-    np.testing.assert_array_equal(numbers(found)[6], np.tile(finite.reshape(4, 16).sum(0), 4))
+    *_, result = run(machine, arithmetic, (1,), (bits(finite), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
+    np.testing.assert_array_equal(numbers(result)[5], np.cumsum(finite))
+    np.testing.assert_array_equal(numbers(result)[6], np.tile(finite.reshape(4, 16).sum(0), 4))
 
 
 @triton.jit
@@ -96,11 +96,11 @@ def test_products_accumulate_in_float32(machine: vkcompute.Runtime | None) -> No
     a, b = (brain(np.random.default_rng(seed).normal(size=(32, 32))) for seed in range(2))
     out = np.zeros((32, 32), np.float32)
     if machine is None:
-        given = [triton.reinterpret(bits(each), tl.bfloat16) for each in (a, b)]
+        given = [triton.reinterpret(bits(item), tl.bfloat16) for item in (a, b)]
         products.interpret[(1,)](*given, out, 32)
         np.testing.assert_allclose(out, a @ b, atol=1e-5)
         return
-    given = [triton.reinterpret(machine.array(bits(each)), tl.bfloat16) for each in (a, b)]
+    given = [triton.reinterpret(machine.array(bits(item)), tl.bfloat16) for item in (a, b)]
     for factor in (1, 2):  # the second launch uses the plan of the first
         given[1].base.write(bits(factor * b))
         result = machine.zeros((32, 32), np.float32)
@@ -110,8 +110,8 @@ def test_products_accumulate_in_float32(machine: vkcompute.Runtime | None) -> No
 
 def test_products_of_float16_accumulate_in_float32(machine: vkcompute.Runtime | None) -> None:
     a, b = (np.random.default_rng(seed).normal(size=(32, 32)).astype(np.float16) for seed in range(2))
-    *_, found = run(machine, products, (1,), (a, b, np.zeros((32, 32), np.float32), 32))
-    np.testing.assert_allclose(found, a.astype(np.float32) @ b.astype(np.float32), atol=1e-5)
+    *_, result = run(machine, products, (1,), (a, b, np.zeros((32, 32), np.float32), 32))
+    np.testing.assert_allclose(result, a.astype(np.float32) @ b.astype(np.float32), atol=1e-5)
 
 
 @triton.jit
@@ -124,9 +124,9 @@ def of_everything(x_ptr, out_ptr, N: tl.constexpr):
 
 def test_conversions_round_to_nearest_even(machine: vkcompute.Runtime | None) -> None:
     x = np.array([1, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, 257, -259, 2**-133, 0], np.float32)
-    _, found = run(machine, of_everything, (1,), (x, np.zeros((2, 8), np.uint16), 8))
-    np.testing.assert_array_equal(found[0], bits(x))
-    np.testing.assert_array_equal(found[1], bits(np.trunc(x)))
+    _, result = run(machine, of_everything, (1,), (x, np.zeros((2, 8), np.uint16), 8))
+    np.testing.assert_array_equal(result[0], bits(x))
+    np.testing.assert_array_equal(result[1], bits(np.trunc(x)))
 
 
 @pytest.mark.pure
@@ -154,10 +154,10 @@ def test_products_of_blocks_of_any_shape(machine: vkcompute.Runtime | None, shap
     """Where a device multiplies bfloat16 by cooperative matrices, operands stay bits, for blocks of any shape."""
     m, n, step = shape
     random, k = np.random.default_rng(m), 3 * step
-    a, b = (random.integers(-8, 8, each).astype(np.float32) / 4 for each in ((m, k), (k, n)))
+    a, b = (random.integers(-8, 8, item).astype(np.float32) / 4 for item in ((m, k), (k, n)))
     out = np.zeros((m, n), np.float32)
-    *_, found = run(machine, product_of_brain_floats, (1,), (bits(a), bits(b), out, k, m, n, step))
-    np.testing.assert_array_equal(found, a @ b)
+    *_, result = run(machine, product_of_brain_floats, (1,), (bits(a), bits(b), out, k, m, n, step))
+    np.testing.assert_array_equal(result, a @ b)
 
 
 @pytest.mark.pure
@@ -169,9 +169,12 @@ def test_products_are_of_matrices_if_the_device_has_them_for_bfloat16() -> None:
         target = tile.Target(32, 1024, 49152, stages=True, matrices=matrices)
         constants = {4: 32, 5: 32, 6: 32}
         options = BlockOptions(4, target, CompileOptions())
-        found = specialize(product_of_brain_floats.definition, constants, kinds, options)
-        module = Module.parse(found.spirv)
+        compiled = specialize(product_of_brain_floats.definition, constants, kinds, options)
+        module = Module.parse(compiled.spirv)
         validate(module)
-        assert sum(each.opcode == spv.OpCooperativeMatrixMulAddKHR for each in module.functions) == n_products
-        capabilities = {each.operands[0] for each in module.capabilities}
+        assert (
+            sum(instruction.opcode == spv.OpCooperativeMatrixMulAddKHR for instruction in module.functions)
+            == n_products
+        )
+        capabilities = {instruction.operands[0] for instruction in module.capabilities}
         assert (Capability.BFloat16CooperativeMatrixKHR in capabilities) == bool(n_products)

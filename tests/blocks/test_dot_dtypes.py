@@ -51,20 +51,20 @@ def test_sums_have_the_dtype_of_triton(
 ) -> None:
     x = np.full((8, 8), value, dtype)
     try:
-        found = run(machine, product, (1,), (x, np.zeros((8, 8), sums)), N=8, OUT=out)[1]
+        result = run(machine, product, (1,), (x, np.zeros((8, 8), sums)), N=8, OUT=out)[1]
     except MissingFeature:
         pytest.skip("the device has no such type")
     with np.errstate(over="ignore"):
-        assert (found == np.array(8 * value * value).astype(sums)).all()
+        assert (result == np.array(8 * value * value).astype(sums)).all()
 
 
 def test_an_accumulator_of_float16_gives_float16(machine: vkcompute.Runtime | None) -> None:
     x = np.eye(8, dtype=np.float16) * 3
     try:
-        found = run(machine, added, (1,), (x, np.ones((8, 8), np.float16)), N=8)[1]
+        result = run(machine, added, (1,), (x, np.ones((8, 8), np.float16)), N=8)[1]
     except MissingFeature:
         pytest.skip("the device has no such type")
-    assert np.array_equal(found, x @ x + 1)
+    assert np.array_equal(result, x @ x + 1)
 
 
 def test_stacks_of_several_axes(machine: vkcompute.Runtime | None) -> None:

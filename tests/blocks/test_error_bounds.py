@@ -68,31 +68,31 @@ def numbers() -> np.ndarray:
 
 def test_functions() -> None:
     x = numbers()
-    found, bounds = interpreted(functions, x, N)
+    result, bounds = interpreted(functions, x, N)
     wide = x.astype(np.float64)
     exact = np.exp(wide) / (np.sqrt(np.abs(wide)) + 1) + np.sin(wide) * np.log(np.abs(wide) + 2)
-    assert (np.abs(found - exact) <= bounds).all()
+    assert (np.abs(result - exact) <= bounds).all()
     assert (bounds <= 32 * np.finfo(np.float32).eps * (np.abs(np.exp(wide)) + 2)).all()
 
 
 def test_sums_in_any_order() -> None:
     x = numbers()
-    found, bounds = interpreted(sums, x, N + 1)
+    result, bounds = interpreted(sums, x, N + 1)
     assert bounds[0] == 0
     for seed in range(20):
         total = np.float32(0)
         for each in np.random.default_rng(seed).permutation(x):
             total += each
-        assert abs(total - found[N]) <= bounds[N]
-    assert (np.abs(found[N] - (found[N] - x)) > bounds[N]).sum() > N - 2, "a term that is left out"
+        assert abs(total - result[N]) <= bounds[N]
+    assert (np.abs(result[N] - (result[N] - x)) > bounds[N]).sum() > N - 2, "a term that is left out"
     assert not interpreted(sums, np.round(x), N + 1)[1].any(), "integers have the same sum in any order"
 
 
 def test_products() -> None:
     x = numbers()
-    found, bounds = interpreted(products, x, N)
+    result, bounds = interpreted(products, x, N)
     wide = x.astype(np.float64).reshape(8, 8)
-    difference = np.abs(found.reshape(8, 8) - wide @ wide.T)
+    difference = np.abs(result.reshape(8, 8) - wide @ wide.T)
     assert (difference <= bounds.reshape(8, 8)).all()
     assert bounds.max() < 1e-4
     assert not interpreted(products, np.round(x), N)[1].any()
@@ -101,12 +101,12 @@ def test_products() -> None:
 def test_decisions() -> None:
     """Where numbers are too close to be told apart, a selection may be either; elsewhere it is certain."""
     x = np.where(np.arange(N) == 5, 1, np.linspace(-2, 1.9, N))
-    found, bounds = interpreted(decisions, x, 5 * N)
+    result, bounds = interpreted(decisions, x, 5 * N)
     chosen, largest, ordered, brain, whole = bounds.reshape(5, N)
     assert chosen.tolist() == [1.0 * (at == 5) for at in range(N)]
     assert largest.max() < 1e-5
     assert ordered.max() < 1e-5
-    assert (brain <= np.maximum(found[3 * N : 4 * N] * 2.0**-7, 1e-6)).all()
+    assert (brain <= np.maximum(result[3 * N : 4 * N] * 2.0**-7, 1e-6)).all()
     assert not whole.any()
 
 

@@ -28,8 +28,8 @@ def special_numbers() -> np.ndarray[Any, Any]:
     halves = (exact[:-1] + exact[1:]) / 2
     beside = np.concatenate([np.nextafter(halves, np.float32(1e9)), np.nextafter(halves, np.float32(-1))])
     rest = np.random.default_rng(0).normal(size=500) * 2.0 ** np.random.default_rng(1).integers(-20, 20, 500)
-    found = np.concatenate([exact, halves, beside, rest, [np.inf, np.nan, 1e9, 449, 464, 465, 57345, 6e4, 7e4]])
-    return np.resize(np.concatenate([found, -found]), 4096).astype(np.float32)
+    result = np.concatenate([exact, halves, beside, rest, [np.inf, np.nan, 1e9, 449, 464, 465, 57345, 6e4, 7e4]])
+    return np.resize(np.concatenate([result, -result]), 4096).astype(np.float32)
 
 
 def nearest(x: Any, form: vc.dtypes.FloatFormat) -> np.ndarray[Any, Any]:
@@ -55,9 +55,9 @@ def decoded(x_ptr, out_ptr, DTYPE: tl.constexpr, N: tl.constexpr):
 
 @pytest.mark.parametrize("name", FLOAT8)
 def test_all_numbers_are_those_of_the_format(machine: vkcompute.Runtime | None, name: str) -> None:
-    *_, found = run(machine, decoded, (1,), (ALL, np.zeros((3, 256), np.float32)), DTYPE=DTYPES[name], N=256)
+    *_, result = run(machine, decoded, (1,), (ALL, np.zeros((3, 256), np.float32)), DTYPE=DTYPES[name], N=256)
     wanted = FORMATS[name].decoded(ALL)
-    for row, numbers in zip(found, (wanted, wanted, np.abs(wanted)), strict=True):
+    for row, numbers in zip(result, (wanted, wanted, np.abs(wanted)), strict=True):
         np.testing.assert_array_equal(row, numbers)
         numeric = ~np.isnan(wanted)
         np.testing.assert_array_equal(np.signbit(row[numeric]), np.signbit(numbers[numeric]))
@@ -77,11 +77,11 @@ def encoded(x_ptr, out_ptr, DTYPE: tl.constexpr, N: tl.constexpr):
 def test_conversions_round_to_nearest_or_zero_and_saturate(machine: vkcompute.Runtime | None, name: str) -> None:
     x, form = special_numbers(), {**FORMATS, "float16": HALF, "bfloat16": BFLOAT16.format}[name]
     out = np.zeros((2, x.size), f"u{form.bits // 8}")
-    *_, found = run(machine, encoded, (1,), (x, out), DTYPE=DTYPES[name], N=x.size)
+    *_, result = run(machine, encoded, (1,), (x, out), DTYPE=DTYPES[name], N=x.size)
     numeric = ~np.isnan(x)
-    np.testing.assert_array_equal(found[0][numeric], nearest(x, form)[numeric])
-    np.testing.assert_array_equal(found[1][numeric], truncated(x, form)[numeric])
-    assert np.isnan(form.decoded(found[0][~numeric])).all()
+    np.testing.assert_array_equal(result[0][numeric], nearest(x, form)[numeric])
+    np.testing.assert_array_equal(result[1][numeric], truncated(x, form)[numeric])
+    assert np.isnan(form.decoded(result[0][~numeric])).all()
 
 
 @triton.jit
@@ -114,9 +114,9 @@ def test_products_are_exact(machine: vkcompute.Runtime | None, left: str, right:
     rng = np.random.default_rng(2)
     a, b = (rng.integers(0x20, 0x40, (32, 32), np.uint8) | rng.integers(0, 2, (32, 32), np.uint8) << 7 for _ in "ab")
     args = (a, b, np.zeros((32, 32), np.float32))
-    *_, found = run(machine, product, (1,), args, A=DTYPES[left], B=DTYPES[right], M=32, K=32)
+    *_, result = run(machine, product, (1,), args, A=DTYPES[left], B=DTYPES[right], M=32, K=32)
     wanted = FORMATS[left].decoded(a).astype(np.float64) @ FORMATS[right].decoded(b)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-6)
 
 
 @triton.jit

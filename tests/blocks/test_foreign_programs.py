@@ -62,8 +62,8 @@ def test_blocks_of_pointers_have_shapes(machine: vkcompute.Runtime | None) -> No
 
 
 def test_pointers_are_chosen(machine: vkcompute.Runtime | None) -> None:
-    found = result(machine, chosen_pointers, X, 5, N)
-    np.testing.assert_array_equal(found, np.where(np.arange(N) < 5, X, X[-1]) + X[1])
+    computed = result(machine, chosen_pointers, X, 5, N)
+    np.testing.assert_array_equal(computed, np.where(np.arange(N) < 5, X, X[-1]) + X[1])
 
 
 @pytest.mark.pure
@@ -107,10 +107,10 @@ def with_unused_blocks(a, b):
 
 @triton.jit
 def with_a_branch(a, b):
-    found = b
+    result = b
     if a > b:
-        found = a
-    return found
+        result = a
+    return result
 
 
 @triton.jit
@@ -155,8 +155,8 @@ def test_offsets_that_share_many_parts(machine: vkcompute.Runtime | None) -> Non
     x, times = np.arange(N, dtype=np.int32), 64
     expected = np.zeros(N, np.int32)
     expected[np.where(x > 5, 0, x) * 2 % N] = x
-    found = result(machine, doubled, x, N, times, dtype=np.int32)
-    np.testing.assert_array_equal(found[2:], expected[2:])
+    computed = result(machine, doubled, x, N, times, dtype=np.int32)
+    np.testing.assert_array_equal(computed[2:], expected[2:])
 
 
 def test_offsets_nested_too_deeply(machine: vkcompute.Runtime | None) -> None:
@@ -190,8 +190,8 @@ def with_constants(out_ptr, x_ptr, N: tl.constexpr):
 
 
 def test_constants_and_dtypes(machine: vkcompute.Runtime | None) -> None:
-    found = result(machine, with_constants, X, N, dtype=np.int32)
-    np.testing.assert_array_equal(found, X.view(np.int32) + N)
+    computed = result(machine, with_constants, X, N, dtype=np.int32)
+    np.testing.assert_array_equal(computed, X.view(np.int32) + N)
 
 
 @triton.jit
@@ -202,7 +202,7 @@ def with_names_of_modules(out_ptr, N: tl.constexpr):
 
 
 def test_names_of_the_modules_of_triton(machine: vkcompute.Runtime | None) -> None:
-    found = result(machine, with_names_of_modules, N, dtype=np.int32)
-    np.testing.assert_array_equal(found, np.arange(N) + 5)
+    computed = result(machine, with_names_of_modules, N, dtype=np.int32)
+    np.testing.assert_array_equal(computed, np.arange(N) + 5)
     with pytest.raises(ValueError, match="integers have 1, 8, 16, 32 or 64 bits; got 24"):
         get_int_dtype(24, signed=True)

@@ -137,8 +137,8 @@ def test_commutative_functions_combine_as_the_reductions_of_the_language(gpu: vc
     host = np.random.default_rng(0).normal(size=1024).astype(np.float32)
     out = gpu.zeros(5)
     combined[(1,)](gpu.array(host), out, N=1024)
-    found = out.numpy()
-    assert found[0] == found[1] == found[4]
-    assert found[2] == host[-1]
-    assert found[3] == host.max()
-    assert abs(found[0] - host.sum(dtype=np.float64)) < 1e-4
+    result = out.numpy()
+    assert result[0] == result[1] == result[4]
+    assert result[2] == host[-1]
+    assert result[3] == host.max()
+    assert abs(result[0] - host.sum(dtype=np.float64)) < 1e-4

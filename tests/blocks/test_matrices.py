@@ -79,7 +79,7 @@ def test_each_element_is_in_one_slice_and_at_its_place_there(
     """The number of the slice is in registers, or in invocations, or in both."""
     n_bits = sum(map(log2, shape))
     layout = blocked(n_bits, n_threads, 2 if wide else n_bits, 2)
-    block, found = np.arange(math.prod(shape)).reshape(shape), dict[tuple[int, int], set[int]]()
+    block, result = np.arange(math.prod(shape)).reshape(shape), dict[tuple[int, int], set[int]]()
     for number, expected in enumerate(np.split(block, n, axis)):
         part = Slice.of(shape, axis, number, n)
         assert 1 << part.n_columns == expected.shape[-1]
@@ -94,9 +94,9 @@ def test_each_element_is_in_one_slice_and_at_its_place_there(
             for at, register in enumerate(registers):
                 element = mine + layout.element(register)
                 assert expected.flat[place + inner.element(at)] == element
-                found.setdefault((number, element), set()).add(thread)
-    assert len(found) == math.prod(shape)
-    assert len({element for _, element in found}) == math.prod(shape)
+                result.setdefault((number, element), set()).add(thread)
+    assert len(result) == math.prod(shape)
+    assert len({element for _, element in result}) == math.prod(shape)
 
 
 def product(element: ir.Scalar, sums: ir.Scalar, shape: tuple[int, int, int], n_steps: int = 4) -> tile.Builder:
@@ -111,8 +111,8 @@ def product(element: ir.Scalar, sums: ir.Scalar, shape: tuple[int, int, int], n_
         with c.if_(c.compute("ge", step, c.const(n_steps, INT32))).then:
             c.break_(loop, total)
         left, right = (
-            c.load_block(memory, c.compute("add", c.reshape(c.arange(0, math.prod(each)), each), c.full(step, each)))
-            for memory, each in ((a, (rows, inner)), (b, (inner, columns)))
+            c.load_block(memory, c.compute("add", c.reshape(c.arange(0, math.prod(item)), item), c.full(step, item)))
+            for memory, item in ((a, (rows, inner)), (b, (inner, columns)))
         )
         c.yield_(c.compute("add", step, c.const(1, INT32)), c.dot(left, right, total))
     c.store_block(out, c.reshape(c.arange(0, rows * columns), (rows, columns)), loop.results[0])
@@ -141,8 +141,8 @@ def test_products_of_the_devices_types_and_shapes_are_of_matrices(
     assert codes.count("multiply_matrices") == n_products
     module = Module.parse(ir.lower(lowered).spirv)
     validate(module)
-    assert sum(each.opcode == spv.OpCooperativeMatrixMulAddKHR for each in module.functions) == n_products
-    capabilities = {each.operands[0] for each in module.capabilities}
+    assert sum(instruction.opcode == spv.OpCooperativeMatrixMulAddKHR for instruction in module.functions) == n_products
+    capabilities = {instruction.operands[0] for instruction in module.capabilities}
     wanted = {Capability.CooperativeMatrixKHR, Capability.VulkanMemoryModel}
     assert capabilities & wanted == (wanted if n_products else set())
 
@@ -182,7 +182,7 @@ class Generator:
             step, total = loop.params
             with c.if_(c.compute("ge", step, self.n)).then:
                 c.break_(loop, total)
-            operands = [self._load(self.x, each, step) for each in (left, right)]
+            operands = [self._load(self.x, item, step) for item in (left, right)]
             total = self._changed(total) if self._draw(st.booleans()) else total
             total = c.dot(*operands, total)
             if self._draw(st.booleans()):
@@ -227,7 +227,7 @@ def test_sliced_operands(gpu: vc.Runtime, element: ir.Scalar, sums: ir.Scalar, s
     rows, columns, inner = shape
     random = np.random.default_rng(rows)
     left, right = (
-        random.integers(-8, 8, each).astype(element.numpy) for each in (rows * inner + 4, inner * columns + 4)
+        random.integers(-8, 8, item).astype(element.numpy) for item in (rows * inner + 4, inner * columns + 4)
     )
     wanted = sum(
         left[n:][: rows * inner].reshape(rows, inner).astype(np.int32)
@@ -272,17 +272,17 @@ def test_products_of_bytes_are_exact(gpu: vc.Runtime, data: st.DataObject, n: in
 def test_arrays_of_float16_are_multiplied_in_float32(like_a_gpu: vc.Runtime, shape: tuple[int, int, int]) -> None:
     rows, columns, inner = shape
     random = np.random.default_rng(rows)
-    hosts = [random.standard_normal(each).astype(np.float16) for each in ((rows, inner), (inner, columns))]
+    hosts = [random.standard_normal(item).astype(np.float16) for item in ((rows, inner), (inner, columns))]
     bias = random.standard_normal(columns).astype(np.float16)
     try:
         a, b = map(like_a_gpu.array, hosts)
-        found, more = a @ b, vc.nn.linear(a, b.T, like_a_gpu.array(bias), "relu")
+        result, more = a @ b, vc.nn.linear(a, b.T, like_a_gpu.array(bias), "relu")
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     exact = hosts[0].astype(np.float64) @ hosts[1].astype(np.float64)
     rounding = np.finfo(np.float16).eps / 2 * np.abs(exact)
     sums = np.finfo(np.float32).eps * inner * (np.abs(hosts[0]).astype(np.float64) @ np.abs(hosts[1]))
-    assert (np.abs(found.numpy() - exact) <= rounding + sums).all()
+    assert (np.abs(result.numpy() - exact) <= rounding + sums).all()
     rest = np.finfo(np.float16).eps / 2 * np.abs(exact + bias) + sums + 1e-6
     assert (np.abs(more.numpy() - np.maximum(exact + bias, 0)) <= rest).all()
-    assert found.dtype == more.dtype == np.float16
+    assert result.dtype == more.dtype == np.float16

@@ -28,5 +28,5 @@ def test_more_arrays_than_a_device_binds(gpu: vkcompute.Runtime, tmp_path: Path)
     program = runpy.run_path(str(tmp_path / "many.py"))["many"]
     arrays = [gpu.zeros(16, np.float32) for _ in names]
     program[(1,)](*arrays)
-    for n, each in enumerate(arrays):
-        np.testing.assert_array_equal(each.numpy(), n)
+    for n, array in enumerate(arrays):
+        np.testing.assert_array_equal(array.numpy(), n)

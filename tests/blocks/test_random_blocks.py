@@ -111,19 +111,19 @@ class Generator:
             other = self.loaded((*shape[:-2], shape[-1], n))
             return self.b.dot(value, other, self.full(1, (*shape[:-2], m, n)))
         other = self.like(values, shape)
-        found = self.b.compute(self.pick(BINARY), value, other)
-        return found if step != "select" else self.b.select(self.b.compute("lt", value, other), found, other)
+        result = self.b.compute(self.pick(BINARY), value, other)
+        return result if step != "select" else self.b.select(self.b.compute("lt", value, other), result, other)
 
     def like(self, values: list[Value], shape: tuple[int, ...]) -> Value:
-        return self.pick([each for each in values if shape_of(each.type) == shape])
+        return self.pick([value for value in values if shape_of(value.type) == shape])
 
     def full(self, number: int, shape: tuple[int, ...]) -> Value:
         return self.b.full(self.b.const(number, INT32), shape)
 
     def divided(self, n: int) -> tuple[int, ...]:
         """A shape with this many elements."""
-        first = self.pick([each for each in range(1, n + 1) if n % each == 0])
-        second = self.pick([each for each in range(1, n // first + 1) if n // first % each == 0])
+        first = self.pick([k for k in range(1, n + 1) if n % k == 0])
+        second = self.pick([k for k in range(1, n // first + 1) if n // first % k == 0])
         shape = first, second, n // first // second
         return shape if math.prod(padded(shape)) <= 2 * MOST else (n,)
 
@@ -145,14 +145,14 @@ class Generator:
         shape = shape_of(value.type)
         axis = self.pick(range(len(shape)))
         code, ordered = self.pick([("add", False), ("min", True), ("xor", False)])
-        (found,) = self.b.reduce([value], axis, self.combine(code), ordered=ordered)
-        return self.along(found, axis, shape)
+        (result,) = self.b.reduce([value], axis, self.combine(code), ordered=ordered)
+        return self.along(result, axis, shape)
 
-    def along(self, found: Value, axis: int, shape: tuple[int, ...]) -> Value:
+    def along(self, result: Value, axis: int, shape: tuple[int, ...]) -> Value:
         """A result of a reduction, repeated along the axis."""
         kept = (*shape[:axis], 1, *shape[axis + 1 :])
-        found = self.b.full(found, (1,)) if not shape_of(found.type) else found
-        return self.b.broadcast(self.b.reshape(found, kept), shape)
+        result = self.b.full(result, (1,)) if not shape_of(result.type) else result
+        return self.b.broadcast(self.b.reshape(result, kept), shape)
 
     def combine(self, code: str) -> Any:
         return lambda one, other: [self.b.compute(code, one[0], other[0])]

@@ -44,9 +44,9 @@ def of_brain_floats(x_ptr, out_ptr, N: tl.constexpr):
 def test_scans_of_brain_floats_are_float32(machine: vkcompute.Runtime | None) -> None:
     x = brain(np.linspace(1, 1.3, N))
     words = (x.view(np.uint32) >> 16).astype(np.uint16)
-    found = result(machine, of_brain_floats, words, np.zeros((3, N), np.float32), N)
+    computed = result(machine, of_brain_floats, words, np.zeros((3, N), np.float32), N)
     wanted = np.cumsum(x, dtype=np.float32), np.cumprod(x, dtype=np.float32), np.full(N, x.max() + x.argmax())
-    np.testing.assert_allclose(found, wanted, rtol=2e-6)
+    np.testing.assert_allclose(computed, wanted, rtol=2e-6)
 
 
 @triton.jit
@@ -64,9 +64,9 @@ def of_bytes(x_ptr, out_ptr, N: tl.constexpr):
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
 def test_products_and_bits_keep_the_type_of_integers(machine: vkcompute.Runtime | None, dtype: str) -> None:
     x = (np.arange(N) * 7 - 3).astype(dtype)
-    found = result(machine, of_bytes, x, np.zeros((3, N), dtype), N)
+    computed = result(machine, of_bytes, x, np.zeros((3, N), dtype), N)
     wanted = np.cumprod(x, dtype=dtype), np.full(N, np.bitwise_xor.reduce(x)), np.full(N, np.bitwise_or.reduce(x))
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(computed, wanted)
 
 
 # -- types of values --------------------------------------------------------------------------------------------------
@@ -119,8 +119,8 @@ def filled(x_ptr, out_ptr, n, OTHER: tl.constexpr, N: tl.constexpr):
 @pytest.mark.parametrize(("dtype", "other"), [("uint8", -1), ("int8", 200), ("uint32", -2), ("int16", 1 << 20)])
 def test_fills_wrap_to_the_type_of_the_elements(machine: vkcompute.Runtime | None, dtype: str, other: int) -> None:
     x = np.arange(N, dtype=dtype)
-    found = result(machine, filled, x, np.zeros_like(x), 5, other, N)
-    np.testing.assert_array_equal(found, np.where(np.arange(N) < 5, x, np.array(other).astype(dtype)))
+    computed = result(machine, filled, x, np.zeros_like(x), 5, other, N)
+    np.testing.assert_array_equal(computed, np.where(np.arange(N) < 5, x, np.array(other).astype(dtype)))
 
 
 # -- tuples -----------------------------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ def test_tuples_of_blocks(machine: vkcompute.Runtime | None) -> None:
 @triton.jit
 def upper_halves(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
     i = tl.arange(0, N)
-    found = tl.umulhi(tl.load(x_ptr + i), tl.load(y_ptr + i))
-    tl.static_assert(found.dtype == x_ptr.dtype.element_ty)
-    tl.store(out_ptr + i, found)
+    result = tl.umulhi(tl.load(x_ptr + i), tl.load(y_ptr + i))
+    tl.static_assert(result.dtype == x_ptr.dtype.element_ty)
+    tl.store(out_ptr + i, result)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
@@ -168,10 +168,10 @@ def test_upper_halves_of_products(machine: vkcompute.Runtime | None, dtype: str)
         np.random.default_rng(seed).integers(0, 256, (N, n_bits // 8), np.uint8).view(dtype)[:, 0] for seed in (1, 2)
     )
     x[:3], y[:3] = -1 if dtype[0] == "i" else ~np.zeros(1, dtype), np.array([-1, 1, 0]).astype(dtype)
-    found = result(machine, upper_halves, x, y, np.zeros_like(x), N)
-    pairs = [[int(each) % (1 << n_bits) for each in pair] for pair in zip(x, y, strict=True)]
+    computed = result(machine, upper_halves, x, y, np.zeros_like(x), N)
+    pairs = [[int(item) % (1 << n_bits) for item in pair] for pair in zip(x, y, strict=True)]
     wanted = np.array([a * b >> n_bits for a, b in pairs], f"uint{n_bits}").astype(dtype)
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(computed, wanted)
 
 
 @triton.jit
@@ -191,19 +191,19 @@ def test_functions_of_libdevice(machine: vkcompute.Runtime | None) -> None:
     x = np.array([0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, -3.4, 0.25, 17.75, -6, 8388609, 1e-3, 3, -1, 3e38, 12345.5])
     x = x.astype(np.float32)
     y = np.array([1, -1, 0.0, -0.0, np.inf, -np.inf, np.nan, 3] * 2, np.float32)
-    found = result(machine, library, x, y, np.zeros((7, N), np.float32), N)
-    np.testing.assert_array_equal(found[0], np.trunc(x) + np.sign(x) * (np.abs(x - np.trunc(x)) >= 0.5))
+    computed = result(machine, library, x, y, np.zeros((7, N), np.float32), N)
+    np.testing.assert_array_equal(computed[0], np.trunc(x) + np.sign(x) * (np.abs(x - np.trunc(x)) >= 0.5))
     some = ~np.isnan(y)
-    np.testing.assert_array_equal(np.signbit(found[1])[some], np.signbit(y)[some])
-    np.testing.assert_array_equal(np.abs(found[1]), np.abs(x))
-    np.testing.assert_array_equal(found[2][some], (np.signbit(y) + 2.0 * np.isfinite(y))[some])
+    np.testing.assert_array_equal(np.signbit(computed[1])[some], np.signbit(y)[some])
+    np.testing.assert_array_equal(np.abs(computed[1]), np.abs(x))
+    np.testing.assert_array_equal(computed[2][some], (np.signbit(y) + 2.0 * np.isfinite(y))[some])
     small = np.abs(x) < 30
-    np.testing.assert_allclose(found[3][small], 10.0 ** x[small].astype(np.float64), rtol=1e-6)
+    np.testing.assert_allclose(computed[3][small], 10.0 ** x[small].astype(np.float64), rtol=1e-6)
     turns = np.pi * (x.astype(np.float64) % 2)
-    np.testing.assert_allclose(found[4], np.sin(turns), rtol=1e-6, atol=1e-15)
-    np.testing.assert_allclose(found[5], np.cos(turns), rtol=1e-6, atol=1e-15)
+    np.testing.assert_allclose(computed[4], np.sin(turns), rtol=1e-6, atol=1e-15)
+    np.testing.assert_allclose(computed[5], np.cos(turns), rtol=1e-6, atol=1e-15)
     whole = (np.where(small, x, 0) * np.float32(1000)).astype(np.int32)
-    assert found[6][small].tolist() == [(each & 0xFFFFFFFF).bit_count() for each in whole[small].tolist()]
+    assert computed[6][small].tolist() == [(item & 0xFFFFFFFF).bit_count() for item in whole[small].tolist()]
 
 
 @triton.jit
@@ -222,11 +222,11 @@ def whole_numbers(x_ptr, out_ptr, N: tl.constexpr):
 
 def test_functions_of_libdevice_of_64_bits(machine: vkcompute.Runtime | None) -> None:
     x = np.random.default_rng(3).integers(-(1 << 63), (1 << 63) - 1, N, np.int64)
-    found = result(machine, of_wide_words, x, np.zeros(N, np.int32), N)
-    assert found.tolist() == [(int(each) % (1 << 64)).bit_count() for each in x]
+    computed = result(machine, of_wide_words, x, np.zeros(N, np.int32), N)
+    assert computed.tolist() == [(int(item) % (1 << 64)).bit_count() for item in x]
     halves = np.arange(N, dtype=np.float32) - 7.5
-    found = result(machine, whole_numbers, halves, np.zeros(N, np.int64), N)
-    np.testing.assert_array_equal(found, np.rint(halves) * 100 + np.trunc(halves + np.sign(halves) / 2))
+    computed = result(machine, whole_numbers, halves, np.zeros(N, np.int64), N)
+    np.testing.assert_array_equal(computed, np.rint(halves) * 100 + np.trunc(halves + np.sign(halves) / 2))
 
 
 # -- specialization ---------------------------------------------------------------------------------------------------

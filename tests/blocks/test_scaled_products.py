@@ -75,12 +75,12 @@ def test_products_with_scales(
     (sa, fa), (sb, fb) = factors(rng, rows, k), factors(rng, rows, k)
     (sa, fa), (sb, fb) = (sa, fa) if scaled != "right" else (None, 1), (sb, fb) if scaled != "left" else (None, 1)
     args = (a, sa, b, sb, np.zeros((rows, rows), np.float32))
-    *_, found = run(machine, product, (1,), args, A=left, B=right, ROWS=rows, K=k, PACK=along_inner)
+    *_, result = run(machine, product, (1,), args, A=left, B=right, ROWS=rows, K=k, PACK=along_inner)
     wanted = 1 + (x * fa) @ (y * np.transpose(fb))
     if "16" in left + right:  # a factor of 2**-3 makes no float16 subnormal here
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-4)
     else:
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-5)
+        np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-5)
 
 
 @pytest.mark.pure
@@ -88,12 +88,12 @@ def test_scales_of_255_are_nan_and_of_0_the_least_power() -> None:
     a, b = np.full((32, 64), 0x3C, np.uint8), np.full((64, 32), 0x3C, np.uint8)  # ones
     sa, sb = np.full((32, 2), 127, np.uint8), np.full((32, 2), 127, np.uint8)
     sa[0, 1], sa[1], sb[1] = 255, 0, 247
-    *_, found = run(
+    *_, result = run(
         None, product, (1,), (a, sa, b, sb, np.zeros((32, 32), np.float32)), A="e5m2", B="e5m2", ROWS=32, K=64
     )
-    assert np.isnan(found[0]).all()
-    assert found[1, 1] == 1 + 64 * 2.0**-7
-    assert found[2, 2] == 65
+    assert np.isnan(result[0]).all()
+    assert result[1, 1] == 1 + 64 * 2.0**-7
+    assert result[2, 2] == 65
 
 
 @triton.jit

@@ -49,28 +49,28 @@ def of_three(x_ptr, y_ptr, z_ptr, out_ptr, F: tl.constexpr, N: tl.constexpr):
 def test_functions_of_statistics(name: str, of_scipy: str, low: float, high: float) -> None:
     special = pytest.importorskip("scipy.special")
     x = np.linspace(low, high, N).astype(np.float32)
-    *_, found = run(None, of_one, (1,), (x, x * 0), F=getattr(libdevice, name), N=N)
-    np.testing.assert_allclose(found, getattr(special, of_scipy)(x.astype(np.float64)), rtol=2e-6, atol=5e-7)
+    *_, result = run(None, of_one, (1,), (x, x * 0), F=getattr(libdevice, name), N=N)
+    np.testing.assert_allclose(result, getattr(special, of_scipy)(x.astype(np.float64)), rtol=2e-6, atol=5e-7)
 
 
 @pytest.mark.pure
 def test_exponents() -> None:
     x = np.float32([0, 1e-45, 1, -3, np.inf, np.nan, 1e38, 2.0**-126])
-    *_, found = run(None, of_one, (1,), (x, np.zeros(8, np.int32)), F=libdevice.ilogb, N=8)
-    assert found.tolist() == [-(2**31), -149, 0, 1, 2**31 - 1, -(2**31), 126, -126]
-    *_, found = run(None, of_one, (1,), (x, x * 0), F=libdevice.logb, N=8)
-    np.testing.assert_array_equal(found, np.float32([-np.inf, -149, 0, 1, np.inf, np.nan, 126, -126]))
+    *_, result = run(None, of_one, (1,), (x, np.zeros(8, np.int32)), F=libdevice.ilogb, N=8)
+    assert result.tolist() == [-(2**31), -149, 0, 1, 2**31 - 1, -(2**31), 126, -126]
+    *_, result = run(None, of_one, (1,), (x, x * 0), F=libdevice.logb, N=8)
+    np.testing.assert_array_equal(result, np.float32([-np.inf, -149, 0, 1, np.inf, np.nan, 126, -126]))
 
 
 def test_exact_functions(machine: vkcompute.Runtime | None) -> None:
     rng = np.random.default_rng(0)
     x, n = rng.normal(size=64).astype(np.float32), rng.integers(-120, 120, 64, dtype=np.int32)
-    *_, found = run(machine, of_two, (1,), (x, n, x * 0), F=libdevice.ldexp, N=64)
-    np.testing.assert_array_equal(found, np.ldexp(x, n))
+    *_, result = run(machine, of_two, (1,), (x, n, x * 0), F=libdevice.ldexp, N=64)
+    np.testing.assert_array_equal(result, np.ldexp(x, n))
     x, y = x * np.float32(50), rng.normal(size=64).astype(np.float32)
     x[:3], y[:3] = (5, 7, -5), 2
-    *_, found = run(machine, of_two, (1,), (x, y, x * 0), F=libdevice.remainder, N=64)
-    np.testing.assert_array_equal(found, np.float32(list(map(math.remainder, x.tolist(), y.tolist()))))
+    *_, result = run(machine, of_two, (1,), (x, y, x * 0), F=libdevice.remainder, N=64)
+    np.testing.assert_array_equal(result, np.float32(list(map(math.remainder, x.tolist(), y.tolist()))))
 
 
 def _permuted(a: int, b: int, c: int) -> int:
@@ -96,9 +96,9 @@ def test_functions_of_integers(machine: vkcompute.Runtime | None, name: str, fun
     args = [rng.integers(-(2**31), 2**31, 64).astype(np.int32) for _ in range(function.__code__.co_argcount)]
     args = [arg >> 4 for arg in args] if name == "sad" else args
     program: Any = of_two if len(args) == 2 else of_three
-    *_, found = run(machine, program, (1,), (*args, np.zeros(64, np.int32)), F=getattr(libdevice, name), N=64)
-    wanted = [function(*each) & 0xFFFFFFFF for each in zip(*[arg.tolist() for arg in args], strict=True)]
-    assert found.view(np.uint32).tolist() == wanted
+    *_, result = run(machine, program, (1,), (*args, np.zeros(64, np.int32)), F=getattr(libdevice, name), N=64)
+    wanted = [function(*item) & 0xFFFFFFFF for item in zip(*[arg.tolist() for arg in args], strict=True)]
+    assert result.view(np.uint32).tolist() == wanted
 
 
 @pytest.mark.pure

@@ -155,8 +155,8 @@ def inherits(x_ptr, out_ptr):
 
 @pytest.mark.pure
 def test_structures_inherit() -> None:
-    *_, found = run(None, inherits, (1,), (np.array([7, 2], np.int32), np.zeros(2, np.int32)))
-    assert found.tolist() == [23, 35]
+    *_, result = run(None, inherits, (1,), (np.array([7, 2], np.int32), np.zeros(2, np.int32)))
+    assert result.tolist() == [23, 35]
     with pytest.raises(TypeError, match="can only inherit from other aggregates; got list"):
         triton.aggregate(type("Odd", (list,), {}))
     with pytest.raises(TypeError, match="Base has no field 'z'; it has the fields x, scale"):
@@ -184,8 +184,8 @@ def ordered(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
 
 def test_functions_of_elements_have_branches_and_loops(machine: vkcompute.Runtime | None) -> None:
     x, y = np.array([1, 5, 3, 90], np.int32), np.array([2, 5, 1, 9], np.int32)
-    *_, found = run(machine, ordered, (1,), (x, y, x * 0), N=4)
-    assert found.tolist() == [-1, 0, 3, 5]
+    *_, result = run(machine, ordered, (1,), (x, y, x * 0), N=4)
+    assert result.tolist() == [-1, 0, 3, 5]
 
 
 @triton.must_use_result("it has no effect")

@@ -27,11 +27,11 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_json(vk: Run, gpu: vkcompute.Runtime, clean_handles: None) -> None:
     done = vk("bench", "--quick", "--json")
     assert done.err == ""
-    found: dict[str, Any] = json.loads(done.out)
-    assert found["device"] == gpu.device.name
-    assert found["numpy"] == np.__version__
-    assert len(found["results"]) == 10
-    for result in found["results"]:
+    report: dict[str, Any] = json.loads(done.out)
+    assert report["device"] == gpu.device.name
+    assert report["numpy"] == np.__version__
+    assert len(report["results"]) == 10
+    for result in report["results"]:
         assert 0 < result["low"] <= result["median"] <= result["high"]
         assert result["n_samples"] == 5
         assert result["unit"] in ("us", "GB/s")

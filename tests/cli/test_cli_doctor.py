@@ -79,9 +79,9 @@ def test_failures_as_text_and_as_json(vk: Run, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(doctor, "CHECKS", (checkup.packages, lambda: checkup.manifests(os.environ)))
     done = vk("doctor", "--json")
     assert done.status == 2
-    found = json.loads(done.out)
-    assert not found["works"]
-    [failed] = [each for each in found["findings"] if each["mark"] == FAILED]
+    report = json.loads(done.out)
+    assert not report["works"]
+    [failed] = [item for item in report["findings"] if item["mark"] == FAILED]
     assert failed["text"] == f"{tmp_path / 'none.json'} does not exist"
     assert "VK_DRIVER_FILES" in failed["remedy"]
     done = vk("doctor")
@@ -99,9 +99,9 @@ def test_a_library_that_does_not_load(tmp_path: Path) -> None:
     (tmp_path / "lib.so").write_text("no library")
     manifest = tmp_path / "driver.json"
     manifest.write_text(json.dumps({"ICD": {"library_path": "./lib.so"}}))
-    [found] = checkup.manifests({"VK_ICD_FILENAMES": str(manifest)})
-    assert found.mark == FAILED
-    assert f"{manifest} names a library that does not load: " in found.text
+    [finding] = checkup.manifests({"VK_ICD_FILENAMES": str(manifest)})
+    assert finding.mark == FAILED
+    assert f"{manifest} names a library that does not load: " in finding.text
 
 
 @pytest.mark.pure
@@ -110,14 +110,14 @@ def test_devices_on_paper(machine: Callable[..., list[checkup.Finding]]) -> None
     assert (device.mark, device.remedy[:9]) == (NOTE, "for a GPU"), "a CPU in place of a GPU is told"
     assert trials.text == "transfer, multiply: equal to NumPy"
     behind = CPU | {"index": 1, "reasons": ["a device of kind integrated is preferred to cpu"]}
-    found = machine([GPU, behind])
-    assert all(each.mark == OK for each in found)
-    assert "chosen: no other comes before it; kernels take no float64" in found[1].text
-    assert "not chosen: a device of kind integrated" in found[2].text
+    findings = machine([GPU, behind])
+    assert all(finding.mark == OK for finding in findings)
+    assert "chosen: no other comes before it; kernels take no float64" in findings[1].text
+    assert "not chosen: a device of kind integrated" in findings[2].text
     assert machine([GPU])[1].text.endswith("chosen: the only one; kernels take no float64")
     _, _, failed, *_ = machine([GPU | {"reasons": ["its name has no 'RTX'"]}])
     assert (failed.mark, failed.remedy) == (FAILED, "correct or unset VKCOMPUTE_DEVICE")
-    assert [each.mark for each in machine([])] == [OK, FAILED]
+    assert [item.mark for item in machine([])] == [OK, FAILED]
 
 
 @pytest.mark.pure
@@ -135,7 +135,7 @@ def test_wrong_results_and_crashes_on_paper(machine: Callable[..., list[checkup.
     assert failed.text == "a computation failed: SpirvError: the built-in kernels are not compiled"
     assert failed.remedy == "run `python build_shaders.py`"
     said = machine([GPU], said="ERROR: loader_scanned_icd_add: Could not load libx.so\nERROR: loader: no\n")
-    assert [each.text for each in said if each.subject == "loader says"][1] == "ERROR: loader: no"
+    assert [item.text for item in said if item.subject == "loader says"][1] == "ERROR: loader: no"
 
 
 @pytest.mark.pure
@@ -144,38 +144,38 @@ def test_a_machine_without_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(f"{name}: cannot open shared object file")
 
     monkeypatch.setattr(trial.ctypes, "CDLL", fail)
-    [found] = checkup.loader(in_this_process)
-    assert found.mark == FAILED
-    assert "apt install libvulkan1" in found.remedy
+    [finding] = checkup.loader(in_this_process)
+    assert finding.mark == FAILED
+    assert "apt install libvulkan1" in finding.remedy
 
 
 @pytest.mark.pure
 def test_files_that_the_user_may_not_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(checkup.sys, "platform", "linux")
-    assert [each.mark for each in checkup.permissions(tmp_path)] == [NOTE]
+    assert [permission.mark for permission in checkup.permissions(tmp_path)] == [NOTE]
     (tmp_path / "renderD128").touch()
-    assert [each.mark for each in checkup.permissions(tmp_path)] == [OK]
+    assert [permission.mark for permission in checkup.permissions(tmp_path)] == [OK]
     monkeypatch.setattr(checkup.os, "access", lambda *_: False)
-    [found] = checkup.permissions(tmp_path)
-    assert (found.mark, "usermod -aG render" in found.remedy) == (FAILED, True)
+    [finding] = checkup.permissions(tmp_path)
+    assert (finding.mark, "usermod -aG render" in finding.remedy) == (FAILED, True)
 
 
 @pytest.mark.pure
 def test_caches_that_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "cache"))
-    [found] = checkup.cache(in_this_process)
-    assert (found.mark, found.text) == (OK, f"{tmp_path / 'cache' / 'vkcompute'}, writable, 0 bytes")
+    [finding] = checkup.cache(in_this_process)
+    assert (finding.mark, finding.text) == (OK, f"{tmp_path / 'cache' / 'vkcompute'}, writable, 0 bytes")
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     (tmp_path / "file").touch()
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    [found] = checkup.cache(in_this_process)
-    assert (found.mark, "is not used, so each process compiles anew: " in found.text) == (FAILED, True)
+    [finding] = checkup.cache(in_this_process)
+    assert (finding.mark, "is not used, so each process compiles anew: " in finding.text) == (FAILED, True)
     if os.name == "posix":
         (tmp_path / "open").mkdir()
         (tmp_path / "open").chmod(0o777)
         monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "open"))
-        [found] = checkup.cache(in_this_process)
-        assert (found.mark, "can be written by other users (mode 0777" in found.text) == (FAILED, True)
+        [finding] = checkup.cache(in_this_process)
+        assert (finding.mark, "can be written by other users (mode 0777" in finding.text) == (FAILED, True)
 
 
 @pytest.mark.pure
@@ -198,9 +198,9 @@ def test_a_check_that_fails_itself_leaves_json_and_the_others(vk: Run, monkeypat
         raise RecursionError("too deep")
 
     monkeypatch.setattr(doctor, "CHECKS", (wrong, lambda: [checkup.Finding(OK, "next", "done")]))
-    found = json.loads(vk("doctor", "--json").out)["findings"]
-    assert [each["subject"] for each in found] == ["first", "wrong", "next"]
-    assert found[1]["text"] == "the check itself fails: RecursionError: too deep"
+    report = json.loads(vk("doctor", "--json").out)["findings"]
+    assert [item["subject"] for item in report] == ["first", "wrong", "next"]
+    assert report[1]["text"] == "the check itself fails: RecursionError: too deep"
 
 
 BEHAVIOUR = """
@@ -282,8 +282,8 @@ def test_manifests_that_are_none(tmp_path: Path) -> None:
     for name, text in texts.items():
         (tmp_path / f"{name}.json").write_text(text)
     problems = {
-        Path(each.text.partition(" ")[0]).stem: each.text.partition(" ")[2]
-        for each in checkup.manifests({"VK_DRIVER_FILES": f"{tmp_path}:{tmp_path / 'good.jsn'}"})
+        Path(manifest.text.partition(" ")[0]).stem: manifest.text.partition(" ")[2]
+        for manifest in checkup.manifests({"VK_DRIVER_FILES": f"{tmp_path}:{tmp_path / 'good.jsn'}"})
     }
     assert problems["good"].startswith("is left out by the loader")
     assert problems["pipe"] == "is a pipe or a device"
@@ -318,15 +318,15 @@ def test_trials_run_this_package_and_nothing_of_the_working_folder(
 @pytest.mark.pure
 @pytest.mark.skipif(os.name != "posix", reason="folders of drivers are listed on Linux and macOS")
 def test_variables_that_leave_no_driver(tmp_path: Path) -> None:
-    [found] = checkup.manifests({"VK_DRIVER_FILES": "", "VK_ICD_FILENAMES": "/x.json"})
-    assert (found.text, found.remedy) == ("VK_DRIVER_FILES= names none", "correct or unset VK_DRIVER_FILES")
+    [finding] = checkup.manifests({"VK_DRIVER_FILES": "", "VK_ICD_FILENAMES": "/x.json"})
+    assert (finding.text, finding.remedy) == ("VK_DRIVER_FILES= names none", "correct or unset VK_DRIVER_FILES")
     assert ("VK_DRIVER_FILES", "empty") in [(e.subject, e.text) for e in checkup.variables({"VK_DRIVER_FILES": ""})]
     folder = tmp_path / "home" / ".local" / "share" / "vulkan" / "icd.d"
     folder.mkdir(parents=True)
     (folder / "driver.json").write_text("{}")
     environ = {"HOME": str(tmp_path / "home"), "XDG_DATA_HOME": str(tmp_path), "XDG_DATA_DIRS": str(tmp_path)}
-    [found] = checkup.manifests(environ)
-    assert found.remedy == "correct or unset XDG_DATA_DIRS, which names the folders of the driver manifests"
+    [finding] = checkup.manifests(environ)
+    assert finding.remedy == "correct or unset XDG_DATA_DIRS, which names the folders of the driver manifests"
 
 
 @pytest.mark.pure
@@ -334,24 +334,24 @@ def test_variables_that_leave_no_driver(tmp_path: Path) -> None:
 def test_a_library_that_is_no_driver(tmp_path: Path) -> None:
     manifest = tmp_path / "driver.json"
     manifest.write_text(json.dumps({"ICD": {"library_path": "libc.so.6"}}))
-    [found] = checkup.manifests({"VK_ICD_FILENAMES": str(manifest)})
-    assert (found.mark, found.text) == (FAILED, f"{manifest} names libc.so.6, which is no Vulkan driver")
+    [finding] = checkup.manifests({"VK_ICD_FILENAMES": str(manifest)})
+    assert (finding.mark, finding.text) == (FAILED, f"{manifest} names libc.so.6, which is no Vulkan driver")
 
 
 @pytest.mark.pure
 def test_a_compiler_that_a_variable_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKCOMPUTE_GLSLC", "/nowhere")
-    [found] = checkup.compilers(in_this_process)
-    assert (found.mark, found.remedy) == (NOTE, "correct or unset VKCOMPUTE_GLSLC")
-    assert found.text == "VKCOMPUTE_GLSLC='/nowhere' is no executable program"
+    [finding] = checkup.compilers(in_this_process)
+    assert (finding.mark, finding.remedy) == (NOTE, "correct or unset VKCOMPUTE_GLSLC")
+    assert finding.text == "VKCOMPUTE_GLSLC='/nowhere' is no executable program"
 
 
 @pytest.mark.pure
 def test_misspelt_variables_are_named() -> None:
     given = {"VKCOMPUTE_DEVCE": "0", "VKCOMPUTE_DEVICE": "1", "VKCOMPUTE_QQ": "", "VKCOMPUTE_TEST_ALL_ICDS": "1"}
-    found = [(each.subject, each.text, each.remedy) for each in checkup.variables(given)]
+    findings = [(variable.subject, variable.text, variable.remedy) for variable in checkup.variables(given)]
     text = "has no effect: there is no such variable"
-    assert found == [
+    assert findings == [
         ("VKCOMPUTE_DEVICE", "1", ""),
         ("VKCOMPUTE_DEVCE", text, "set VKCOMPUTE_DEVICE"),
         ("VKCOMPUTE_QQ", text, "unset it"),
@@ -363,5 +363,5 @@ def test_doctor_knows_all_variables() -> None:
     package = Path(checkup.__file__).parent.parent
     texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
     used = {name for text in texts for name in re.findall(r"\"(VKCOMPUTE_[A-Z_]+)\"", text)}
-    known = {each.subject for each in checkup.variables(dict.fromkeys(used, "1")) if not each.remedy}
+    known = {variable.subject for variable in checkup.variables(dict.fromkeys(used, "1")) if not variable.remedy}
     assert used - known == {"VKCOMPUTE_TEST_"}

@@ -19,16 +19,17 @@ import pytest
 from cli_done import Done
 
 import vkcompute
-from vkcompute.cli import info, verdicts
+from vkcompute.cli import info
 from vkcompute.cli.info import plain
+from vkcompute.core import physical
 
 Run = Callable[..., Done]
 
 
 def test_json_holds_everything_of_every_device(vk: Run, gpu: vkcompute.Runtime) -> None:
-    found = json.loads(vk("info", "--json").out)
+    report = json.loads(vk("info", "--json").out)
     used = gpu.device.physical
-    shown = found["devices"][found["chosen"]]
+    shown = report["devices"][report["chosen"]]
     assert shown["name"] == used.name
     assert shown["not_chosen_because"] == []
     assert shown["limits"]["maxComputeWorkGroupCount"] == list(used.limits["maxComputeWorkGroupCount"])
@@ -43,26 +44,26 @@ def test_json_holds_everything_of_every_device(vk: Run, gpu: vkcompute.Runtime) 
 
 
 def test_versions_loader_compiler_and_cache(vk: Run, gpu: vkcompute.Runtime) -> None:
-    found = json.loads(vk("info", "--json").out)["environment"]
-    assert found["Python"].startswith(sys.version.split()[0])
-    assert (found["vkcompute"], found["numpy"]) == (vkcompute.__version__, np.__version__)
-    assert re.search(r"Vulkan \d+\.\d+\.\d+$", found["loader"])
-    assert sys.platform != "linux" or "/libvulkan.so." in found["loader"], "drivers are called libvulkan_NAME.so"
-    assert found["cache"].startswith(os.environ["VKCOMPUTE_CACHE_DIR"])
-    assert {"vulkan", "GLSL compiler"} <= found.keys()
+    report = json.loads(vk("info", "--json").out)["environment"]
+    assert report["Python"].startswith(sys.version.split()[0])
+    assert (report["vkcompute"], report["numpy"]) == (vkcompute.__version__, np.__version__)
+    assert re.search(r"Vulkan \d+\.\d+\.\d+$", report["loader"])
+    assert sys.platform != "linux" or "/libvulkan.so." in report["loader"], "drivers are called libvulkan_NAME.so"
+    assert report["cache"].startswith(os.environ["VKCOMPUTE_CACHE_DIR"])
+    assert {"vulkan", "GLSL compiler"} <= report.keys()
     head = " ".join(vk("info").out.partition("* [")[0].split())
-    assert all(f"{name} {text}" in head for name, text in found.items())
+    assert all(f"{name} {text}" in head for name, text in report.items())
 
 
 def test_what_is_known_of_the_driver(vk: Run, gpu: vkcompute.Runtime) -> None:
-    found = json.loads(vk("info", "--json").out)
-    quirks = found["devices"][found["chosen"]]["quirks"]
+    report = json.loads(vk("info", "--json").out)
+    quirks = report["devices"][report["chosen"]]["quirks"]
     lavapipe = re.search(r"llvmpipe Mesa (\d+)", gpu.device.physical.driver)
     assert quirks["max_loop_iterations"] == (65_535 if lavapipe and int(lavapipe[1]) < 25 else None)
     assert quirks["texel_loads"] is bool(lavapipe)
     shown = " ".join(vk("info", "--device", gpu.device.name).out.split())
     said = "loops an invocation's loops silently end after 65,535 iterations in all"
-    assert shown.count(said) == sum(each["quirks"]["max_loop_iterations"] == 65_535 for each in found["devices"])
+    assert shown.count(said) == sum(item["quirks"]["max_loop_iterations"] == 65_535 for item in report["devices"])
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
@@ -93,9 +94,9 @@ def test_a_device_that_is_not_there(vk: Run, gpu: vkcompute.Runtime) -> None:
     assert gpu.device.name in done.error()
     assert f"[{gpu.device.physical.index}]" in done.out
     assert "* [" not in done.out
-    found = json.loads(vk("info", "--json", "--device", "77").out)
-    assert found["chosen"] is None
-    assert all(device["not_chosen_because"] for device in found["devices"])
+    report = json.loads(vk("info", "--json", "--device", "77").out)
+    assert report["chosen"] is None
+    assert all(device["not_chosen_because"] for device in report["devices"])
 
 
 def test_the_environment_chooses_and_the_option_overrides_it(vk: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,13 +111,13 @@ def test_of_two_drivers_one_is_chosen(
     vk_done: Callable[..., Done], all_drivers_env: dict[str, str], wanted: str
 ) -> None:
     done = vk_done("info", "--json", "--device", wanted, env=all_drivers_env)
-    found = json.loads(done.out)
-    chosen = [device for device in found["devices"] if not device["not_chosen_because"]]
-    assert [device["index"] for device in chosen] == [found["chosen"]]
+    report = json.loads(done.out)
+    chosen = [device for device in report["devices"] if not device["not_chosen_because"]]
+    assert [device["index"] for device in chosen] == [report["chosen"]]
     assert wanted.lower() in f"{chosen[0]['name'].lower()} {chosen[0]['index']}"
     text = vk_done("info", "--device", wanted, env=all_drivers_env | {"COLUMNS": "80"}).out
     assert text.count("* [") == 1
-    assert f"* [{found['chosen']}]" in text
+    assert f"* [{report['chosen']}]" in text
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -166,7 +167,7 @@ def test_a_device_too_old_is_shown_without_asking_it_further(gpu: vkcompute.Runt
 )
 def test_why_a_device_is_not_the_first_choice(score: tuple[int, int], chosen: tuple[int, int], says: str) -> None:
     devices: list[Any] = [SimpleNamespace(score=s, kind=f"k{s[0]}", index=i) for i, s in ((2, score), (7, chosen))]
-    assert verdicts._behind(*devices) == says
+    assert physical._behind(*devices) == says
 
 
 @pytest.mark.pure

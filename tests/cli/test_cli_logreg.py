@@ -68,8 +68,8 @@ def shown(done: Done) -> dict[str, str]:
 
 
 def predictions(text: str) -> tuple[list[str], list[list[str]]]:
-    header, *found = csv.reader(io.StringIO(text))
-    return header, found
+    header, *result = csv.reader(io.StringIO(text))
+    return header, result
 
 
 def descent(X: Array, y: Array, n_steps: int, rate: float, alpha: float) -> tuple[Array, float, list[float]]:
@@ -110,9 +110,9 @@ def test_predictions_take_the_features_as_they_are(vk: Run, data: Path, rows: tu
     fields = shown(vk("logreg", "train", data, "--target", "result", "--model", "m.npz"))
     done = vk("logreg", "predict", data, "--model", "m.npz", "--proba")
     assert done.err == ""
-    header, found = predictions(done.out)
+    header, result = predictions(done.out)
     assert header == ["prediction", "probability_0", "probability_1"]
-    table, y = np.array(found, np.float64), rows[1]
+    table, y = np.array(result, np.float64), rows[1]
     np.testing.assert_allclose(table[:, 1] + table[:, 2], 1, rtol=1e-8)
     np.testing.assert_array_equal(table[:, 0], table[:, 2] > 0.5)
     assert fields["accuracy"] == f"{np.mean(table[:, 0] == y):.4f} training"
@@ -128,11 +128,11 @@ def test_without_standardization_it_is_the_library_on_the_rows_themselves(
     path = write(tmp_path / "data.csv", ["a", "b", "c", "y"], X, y)
     options = "--target y --model m.npz --no-standardize --max-iter 30 --batch-size 32 --seed 5 --learning-rate 0.01"
     assert vk("logreg", "train", path, *options.split()).status == 0
-    found = LogisticRegression.load(tmp_path / "m.npz")
+    model = LogisticRegression.load(tmp_path / "m.npz")
     options = {"solver": "gradient", "alpha": 0.0, "tol": None, "max_iter": 30, "batch_size": 32}
     expected = LogisticRegression(**options, random_state=5, learning_rate=0.01, device=gpu).fit(X, y)
-    np.testing.assert_array_equal(found.coef_, expected.coef_)
-    np.testing.assert_array_equal(found.intercept_, expected.intercept_)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_array_equal(model.intercept_, expected.intercept_)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_predictions_are_written_as_the_labels_were(
         writer.writerows([row[1], labels[i], row[2]] for row, i in zip(X.tolist(), y, strict=True))
     fields = shown(vk("logreg", "train", path, "--target", "the target", "--model", "m.npz"))
     assert LogisticRegression.load(tmp_path / "m.npz").classes_.tolist() == sorted(map(kind, labels))
-    _, found = predictions(vk("logreg", "predict", path, "--model", "m.npz").out)
-    right = np.mean([row[0] == labels[i] for row, i in zip(found, y, strict=True)])
+    _, result = predictions(vk("logreg", "predict", path, "--model", "m.npz").out)
+    right = np.mean([row[0] == labels[i] for row, i in zip(result, y, strict=True)])
     assert fields["accuracy"] == f"{right:.4f} training"
 
 
@@ -217,8 +217,8 @@ def test_the_same_seed_gives_the_same_model(vk: Run, data: Path) -> None:
     def coef(seed: int) -> Array:
         line = f"--target result --model m.npz --batch-size 16 --max-iter 5 --test-fraction 0.3 --seed {seed}"
         vk("logreg", "train", data, *line.split())
-        found: Array = LogisticRegression.load(data.parent / "m.npz").coef_
-        return found
+        fitted: Array = LogisticRegression.load(data.parent / "m.npz").coef_
+        return fitted
 
     first = coef(1)
     np.testing.assert_array_equal(first, coef(1))
@@ -465,6 +465,6 @@ def test_several_classes(vk: Run, tmp_path: Path) -> None:
     assert model.coef_.shape == (3, 2)
     assert model.classes_[model.predict_proba(X).argmax(axis=1)].tolist() == model.predict(X).tolist()
     assert np.mean(model.predict(X) == model.classes_[codes]) > 0.8
-    header, found = predictions(vk("logreg", "predict", "data.csv", "--model", "m.npz", "--proba").out)
+    header, result = predictions(vk("logreg", "predict", "data.csv", "--model", "m.npz", "--proba").out)
     assert header == ["prediction", "probability_low", "probability_mid", "probability_up"]
-    np.testing.assert_allclose(np.array([row[1:] for row in found], float), model.predict_proba(X), rtol=1e-8)
+    np.testing.assert_allclose(np.array([row[1:] for row in result], float), model.predict_proba(X), rtol=1e-8)

@@ -152,7 +152,7 @@ def test_block_programs_are_compiled_for_a_signature(amd: Run, tmp_path: Path) -
     (tmp_path / "blocks.py").write_text(BLOCKS)
     types = "--signature", "add(*i32, *i64, i32:16)", "--signature", "*fp32, *fp32, fp32"
     copied, add, total = json.loads(amd("blocks.py", "--statistics", "--json", *types).out)
-    assert [each["name"] for each in (copied, add, total)] == ["copied", "add", "total"]
+    assert [item["name"] for item in (copied, add, total)] == ["copied", "add", "total"]
     assert "error" not in add
     assert "error" not in total
     done = amd("blocks.py", "--statistics", "--signature", "add(*fp32, *fp32, i32)")

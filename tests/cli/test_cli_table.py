@@ -69,11 +69,11 @@ def test_what_csv_writes_is_read_exactly(
         writer.writerow([*row[:place], label, *row[place:]])
     path = tmp_path_factory.mktemp("csv") / "data.csv"
     path.write_bytes(b"\xef\xbb\xbf" * bom + text.getvalue().encode())
-    found = table.read(str(path), target="the target")
-    assert found.names == tuple(names)
-    np.testing.assert_array_equal(found.numbers, np.array(rows))
-    assert found.labels is not None
-    assert found.labels.tolist() == wanted
+    content = table.read(str(path), target="the target")
+    assert content.names == tuple(names)
+    np.testing.assert_array_equal(content.numbers, np.array(rows))
+    assert content.labels is not None
+    assert content.labels.tolist() == wanted
 
 
 @pytest.mark.parametrize(
@@ -95,28 +95,28 @@ def test_what_csv_writes_is_read_exactly(
     ],
 )
 def test_labels_take_the_type_that_all_of_them_have(write: Write, cells: str, kind: str, values: list[object]) -> None:
-    found = table.read(write("x,y\n" + "".join(f"0,{cell}\n" for cell in cells.split())), target="y").labels
-    assert found is not None
-    assert found.dtype.kind == kind
-    assert found.tolist() == values
+    content = table.read(write("x,y\n" + "".join(f"0,{cell}\n" for cell in cells.split())), target="y").labels
+    assert content is not None
+    assert content.dtype.kind == kind
+    assert content.tolist() == values
 
 
 @given(st.lists(st.text("0123456789.e+-inf_ ", min_size=1).filter(lambda text: text.strip()), min_size=1, max_size=3))
 def test_labels_are_what_the_file_says(tmp_path_factory: pytest.TempPathFactory, cells: list[str]) -> None:
     path = tmp_path_factory.mktemp("csv") / "data.csv"
     path.write_text("x,y\n" + "".join(f"0,{cell}\n" for cell in cells))
-    found = table.read(str(path), target="y").labels
-    assert found is not None
-    assert list(map(str, found.tolist())) == [cell.strip() for cell in cells]
-    assert len(np.unique(found)) == len({cell.strip() for cell in cells})
+    content = table.read(str(path), target="y").labels
+    assert content is not None
+    assert list(map(str, content.tolist())) == [cell.strip() for cell in cells]
+    assert len(np.unique(content)) == len({cell.strip() for cell in cells})
 
 
 def test_columns_by_name_in_the_order_asked_for_whatever_the_others_hold(write: Write) -> None:
     path = write('id,b,a,note\nq7,1,2,\nq8,3,4,"x,y"\n')
-    found = table.read(path, names=["a", "b"])
-    assert found.names == ("a", "b")
-    assert found.numbers.tolist() == [[2, 1], [4, 3]]
-    assert found.labels is None
+    content = table.read(path, names=["a", "b"])
+    assert content.names == ("a", "b")
+    assert content.numbers.tolist() == [[2, 1], [4, 3]]
+    assert content.labels is None
     assert table.read(path, target="id", ignore=["note"]).names == ("b", "a")
 
 
@@ -252,12 +252,12 @@ def test_any_bytes_give_numbers_or_a_data_error(tmp_path_factory: pytest.TempPat
     path = tmp_path_factory.mktemp("csv") / "data.csv"
     path.write_bytes(b"a,b\n" + content)
     try:
-        found = table.read(str(path), target="b")
+        result = table.read(str(path), target="b")
     except DataError:
         return
-    assert found.labels is not None
-    assert found.numbers.shape == (len(found.labels), 1)
-    assert np.isfinite(found.numbers).all()
+    assert result.labels is not None
+    assert result.numbers.shape == (len(result.labels), 1)
+    assert np.isfinite(result.numbers).all()
     # Python's own reader is the oracle of which cell is which.
     rows = [row for row in csv.reader(io.StringIO(content.decode("utf-8"), newline="")) if row]
-    assert [float(row[0]) for row in rows] == found.numbers[:, 0].tolist()
+    assert [float(row[0]) for row in rows] == result.numbers[:, 0].tolist()

@@ -26,6 +26,6 @@ def validated(shader: Any) -> ShaderModule:
 
 def run(gpu: vc.Runtime, shader: Any, *arrays: np.ndarray[Any, Any], grid: Any) -> list[np.ndarray[Any, Any]]:
     """Runs a shader on a grid; returns the arrays as they are afterwards."""
-    tensors = [gpu.array(each) for each in arrays]
+    tensors = [gpu.array(array) for array in arrays]
     gpu.kernel(validated(shader).to_spirv())(*tensors, grid=grid)
-    return [each.numpy() for each in tensors]
+    return [tensor.numpy() for tensor in tensors]

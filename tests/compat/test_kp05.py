@@ -47,7 +47,7 @@ def mgr() -> Iterator[kp.Manager]:
 
 @pytest.fixture
 def three(mgr: kp.Manager) -> list[kp.Tensor]:
-    return [mgr.build_tensor(each) for each in ([2, 2, 2], [1, 2, 3], [0, 0, 0])]
+    return [mgr.build_tensor(item) for item in ([2, 2, 2], [1, 2, 3], [0, 0, 0])]
 
 
 def brought(mgr: kp.Manager, tensor: kp.Tensor) -> list[float]:
@@ -379,7 +379,7 @@ def test_destroy(mgr: kp.Manager) -> None:
     sequence.end()
     mgr.destroy(tensors[0])
     mgr.destroy([tensors[1], tensors[2], tensors[2]])
-    assert not any(each.is_init() for each in tensors)
+    assert not any(tensor.is_init() for tensor in tensors)
     with pytest.raises(KomputeError, match="destroyed"):
         sequence.eval()
     mgr.destroy(["destroyed with tensors"])
@@ -408,7 +408,7 @@ def test_nothing_is_left() -> None:
     view = a.numpy()
     ended = weakref.ref(manager), weakref.ref(b)
     del manager, b
-    assert [each() for each in ended] == [None, None]  # without the collector
+    assert [item() for item in ended] == [None, None]  # without the collector
     gc.collect()
     a.destroy()
     assert view.shape == (64,)
@@ -428,7 +428,7 @@ def test_random_programs(mgr: kp.Manager, steps: list[tuple[str, int, int, int]]
     """Operations evaluated one by one, or recorded together and evaluated twice, agree with a model of both sides."""
     host = np.float32([[n - 1, n + 1] for n in range(4)])
     device = host.copy()
-    tensors = [mgr.build_tensor(each) for each in host]
+    tensors = [mgr.build_tensor(item) for item in host]
     sequence = mgr.create_sequence()
     sequence.begin()
     for kind, x, y, z in steps:
@@ -448,8 +448,8 @@ def test_random_programs(mgr: kp.Manager, steps: list[tuple[str, int, int, int]]
             apply(step, host, device)
         steps = [step for step in steps if step[0] != "host"]
     mgr.current.require_open().wait()  # for all submitted work
-    np.testing.assert_array_equal([each.data() for each in tensors], host)
-    np.testing.assert_array_equal([brought(mgr, each) for each in tensors], device)
+    np.testing.assert_array_equal([tensor.data() for tensor in tensors], host)
+    np.testing.assert_array_equal([brought(mgr, tensor) for tensor in tensors], device)
 
 
 def apply(step: tuple[str, int, int, int], host: Any, device: Any) -> None:

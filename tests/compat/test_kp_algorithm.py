@@ -19,8 +19,8 @@ def _run(mgr: kp.Manager, tensor: kp.Tensor, *dispatches: kp.OpAlgoDispatch) -> 
     for dispatch in dispatches:
         sequence.record(dispatch)
     sequence.record(kp.OpSyncLocal([tensor])).eval()
-    found: list[Any] = tensor.data().tolist()
-    return found
+    result: list[Any] = tensor.data().tolist()
+    return result
 
 
 def test_a_tensor_per_binding_and_one_workgroup_per_element(mgr: kp.Manager, product: bytes) -> None:

@@ -35,8 +35,8 @@ def _program(manager: kp.Manager, spirv: Compile) -> list[float]:
     timed.eval_async().eval_await()
     assert len(timed.get_timestamps()) == 4
     plain = manager.sequence().record(kp.OpSyncLocal([tensor])).eval()
-    found: list[float] = plain.eval() and tensor.data().tolist()
-    return found
+    result: list[float] = plain.eval() and tensor.data().tolist()
+    return result
 
 
 @pytest.mark.parametrize("call", CALLS)

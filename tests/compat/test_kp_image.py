@@ -37,7 +37,7 @@ def test_every_format(mgr: kp.Manager, spirv: Compile, dtype: str, channels: int
     width, height = 5, 3
     data = np.arange(width * height * channels).astype(dtype)
     try:
-        source, target = (mgr.image_t(each, width, height, channels) for each in (data, 0 * data))
+        source, target = (mgr.image_t(item, width, height, channels) for item in (data, 0 * data))
     except vc.MissingFeature:
         with pytest.raises(vc.MissingFeature, match="cannot load, store and copy"):
             mgr.image_t(data, width, height, channels)
@@ -93,9 +93,9 @@ def test_copies_between_images_and_tensors(
 ) -> None:
     size = int(np.prod(extent))
     model = [(np.arange(size) + 1000 * n).astype(dtype) for n in range(4)]
-    memory: list[kp.Memory] = [any_mgr.tensor_t(each) for each in model[:2]]
+    memory: list[kp.Memory] = [any_mgr.tensor_t(item) for item in model[:2]]
     try:
-        memory += [any_mgr.image_t(each, *extent) for each in model[2:]]
+        memory += [any_mgr.image_t(item, *extent) for item in model[2:]]
     except vc.MissingFeature:  # of two channels
         return
     any_mgr.sequence().eval(kp.OpSyncDevice(memory))

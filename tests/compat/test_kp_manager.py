@@ -67,7 +67,7 @@ def test_a_destroyed_manager_makes_nothing() -> None:
     sequence.record(product).eval_async()
     manager.destroy()
     assert (sequence.is_running(), algorithm.get_tensors()) == (False, [])
-    assert not any(each.is_init() for each in (tensor, algorithm, sequence))
+    assert not any(item.is_init() for item in (tensor, algorithm, sequence))
     makers: list[Callable[[], object]] = [
         lambda: manager.tensor([1]), lambda: manager.tensor_t([1]), manager.sequence, manager.list_devices,
         manager.get_device_properties, lambda: manager.algorithm([tensor], b"x"), sequence.eval,
@@ -87,7 +87,7 @@ def test_any_order_of_destruction(product: bytes, order: tuple[int, ...]) -> Non
     sequence = manager.sequence().record(kp.OpSyncDevice(tensors)).record(kp.OpAlgoDispatch(algorithm)).eval()
     sequence.eval_async()
     destroy: list[Callable[[], None]] = [
-        manager.destroy, algorithm.destroy, sequence.destroy, lambda: [each.destroy() for each in tensors].clear()
+        manager.destroy, algorithm.destroy, sequence.destroy, lambda: [tensor.destroy() for tensor in tensors].clear()
     ]  # fmt: skip
     for which in order * 2:
         destroy[which]()

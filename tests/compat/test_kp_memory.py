@@ -61,7 +61,7 @@ def test_sizes_beyond_32_bits_are_not_wrapped(mgr: kp.Manager) -> None:
 
 
 def test_enumerations_are_ints_and_names_of_the_module() -> None:
-    assert [int(each) for each in (kp.device, kp.host, kp.storage, kp.deviceAndHost)] == [0, 1, 2, 3]
+    assert [int(item) for item in (kp.device, kp.host, kp.storage, kp.deviceAndHost)] == [0, 1, 2, 3]
     assert kp.TensorTypes is kp.MemoryTypes
     assert str(kp.MemoryTypes.host) == "MemoryTypes.host"
     assert int(kp.DataTypes.uchar) == 9

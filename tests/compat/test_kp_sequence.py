@@ -282,8 +282,8 @@ class Model:
                 if where[0] != 3 and target not in (2, 3):
                     self.sides[target][0][:] = self.sides[where[0]][0]
         elif what in ("up", "down"):
-            for each in set(where) & {0, 1}:
-                host, device = self.sides[each]
+            for number in set(where) & {0, 1}:
+                host, device = self.sides[number]
                 (device if what == "up" else host)[:] = host if what == "up" else device
 
 

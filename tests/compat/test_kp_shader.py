@@ -33,8 +33,8 @@ def pair(mgr: kp.Manager) -> list[kp.Tensor]:
 def result(mgr: kp.Manager, pair: list[kp.Tensor], algorithm: kp.Algorithm, *push: Any) -> list[float]:
     sequence = mgr.sequence().record(kp.OpTensorSyncDevice(pair)).record(kp.OpAlgoDispatch(algorithm, *push))
     sequence.record(kp.OpTensorSyncLocal(pair[1:])).eval()
-    found: list[float] = pair[1].data().tolist()
-    return found
+    computed: list[float] = pair[1].data().tolist()
+    return computed
 
 
 def test_a_program_of_kompute_0_7(mgr: kp.Manager, pair: list[kp.Tensor]) -> None:
@@ -57,10 +57,10 @@ def test_a_program_of_kompute_0_7(mgr: kp.Manager, pair: list[kp.Tensor]) -> Non
 def test_spec_consts_are_those_given(mgr: kp.Manager, product: bytes, given: Any, expected: list[float]) -> None:
     """All values are returned in the order of their ids, declared by the shader or not, also after `destroy`."""
     algorithm = mgr.algorithm([mgr.tensor([1])] * 3, product, (), given)
-    found = algorithm.get_spec_consts()
-    assert found == expected
-    assert not any(isinstance(each, np.generic) for each in found)
-    found.append(0)
+    result = algorithm.get_spec_consts()
+    assert result == expected
+    assert not any(isinstance(item, np.generic) for item in result)
+    result.append(0)
     algorithm.destroy()
     assert algorithm.get_spec_consts() == expected
 
@@ -157,5 +157,5 @@ NAMES: dict[str, tuple[Any, dict[str, str]]] = {
 def test_each_version_has_its_names(version: str) -> None:
     module, names = NAMES[version]
     for owner, members in names.items():
-        found = getattr(module, owner) if owner else module
-        assert [name for name in members.split() if not hasattr(found, name)] == [], owner
+        result = getattr(module, owner) if owner else module
+        assert [name for name in members.split() if not hasattr(result, name)] == [], owner

@@ -76,7 +76,7 @@ def test_a_tensor_of_more_than_4_gib_comes_and_goes_as_a_whole(
     tensor = vast_mgr.tensor_t(many_bytes)
     assert tensor.size() == len(tensor) == tensor.data().size == _N
     assert _at_places(tensor.data()) == values
-    up, down = (vast_mgr.sequence().record(each([tensor])) for each in (kp.OpSyncDevice, kp.OpSyncLocal))
+    up, down = (vast_mgr.sequence().record(item([tensor])) for item in (kp.OpSyncDevice, kp.OpSyncLocal))
     for first in (30, 50):  # eagerly, then as a graph
         values = _mark(tensor.data(), first)
         up.eval()

@@ -74,18 +74,18 @@ def test_branches(gpu: vc.Runtime) -> None:
 
 
 def variables_compute(index=INDEX, out=("buffer", 1, FLOATS)):
-    i, found = index.x, False
+    i, result = index.x, False
     a = f32(i)
     v = vec2(a, 1.0)
     if i < 2:
         a = 100.0
     elif i < 8:
         a = a + 10.0
-        found = True
+        result = True
         v = v * 2.0
     else:
         v = vec2(0.0, 0.0)
-    if found:
+    if result:
         a -= v.x + v.y
     out[i] = a
 
@@ -219,7 +219,7 @@ def bytes_compute(index=INDEX, a=("buffer", 0, Array(i8)), b=("buffer", 1, Array
 
 
 def need(gpu: vc.Runtime, *features: str) -> None:
-    missing = [each for each in features if each not in gpu.device.features]
+    missing = [feature for feature in features if feature not in gpu.device.features]
     if missing:
         pytest.skip(f"the device has no {missing}")
 
@@ -228,9 +228,9 @@ def test_other_widths(gpu: vc.Runtime) -> None:
     need(gpu, "shaderInt64", "shaderFloat64", "shaderInt16", "storageBuffer16BitAccess")
     a = np.array([-999999, -100, -4, 0, 4, 100, 32767, 32768, 999999, 2**40 + 5])
     b = np.arange(N, dtype=np.float64)
-    _, small, found = run(gpu, wide_compute, a, np.zeros(N, np.int16), b, grid=N)
+    _, small, result = run(gpu, wide_compute, a, np.zeros(N, np.int16), b, grid=N)
     np.testing.assert_array_equal(small, a.astype(np.int16))
-    np.testing.assert_allclose(found, (a + 3000000000) * 0.1 + np.sqrt(b), rtol=1e-15)
+    np.testing.assert_allclose(result, (a + 3000000000) * 0.1 + np.sqrt(b), rtol=1e-15)
 
 
 def test_bytes(gpu: vc.Runtime) -> None:
@@ -273,10 +273,10 @@ def test_vectors_of_three_lie_side_by_side(gpu: vc.Runtime) -> None:
 def elements_compute(index=INDEX, a=("buffer", 0, Array(vec4)), out=("buffer", 1, Array(vec4))):
     v = a[index.x]
     swapped = vec4(v.wz, v[0], v.g)
-    found = 0.0
+    result = 0.0
     for k in range(4):
-        found += v[k] * f32(k)
-    out[index.x] = swapped.xxyw + vec4(v.rgb.b, v.stpq.q, found, a[index.x].y)
+        result += v[k] * f32(k)
+    out[index.x] = swapped.xxyw + vec4(v.rgb.b, v.stpq.q, result, a[index.x].y)
 
 
 def test_elements(gpu: vc.Runtime) -> None:
@@ -358,10 +358,10 @@ def test_a_shader_reports_nothing() -> None:
 def lists_compute(index=INDEX, x=("buffer", 0, FLOATS), out=("buffer", 1, Array(vec3))):
     weights = [0.25, 0.5, 0.125]
     places = [vec2(1.0, 2.0), vec2(f32(index.x), 3.0)]
-    found = 0.0
+    result = 0.0
     for k in range(3):
-        found += weights[k] * x[index.x + k]
-    out[index.x] = vec3(places[index.x % 2], found + weights[1])
+        result += weights[k] * x[index.x + k]
+    out[index.x] = vec3(places[index.x % 2], result + weights[1])
 
 
 def test_lists(gpu: vc.Runtime) -> None:
@@ -448,7 +448,11 @@ def test_slots_are_honoured(gpu: vc.Runtime) -> None:
     """Tensors are passed in the order of set and binding, not of the parameters; bindings have gaps."""
     a, b = np.float32([5, 6, 7, 8]), np.float32([1, 1, 2, 2])
     module = python2shader(slots_compute)
-    assert [(each.set, each.binding) for each in gpu.kernel(module.to_spirv()).bindings] == [(0, 2), (0, 5), (1, 0)]
+    assert [(binding.set, binding.binding) for binding in gpu.kernel(module.to_spirv()).bindings] == [
+        (0, 2),
+        (0, 5),
+        (1, 0),
+    ]
     np.testing.assert_array_equal(run(gpu, module, b, a, np.zeros(4, np.float32), grid=4)[2], a - b)
 
 

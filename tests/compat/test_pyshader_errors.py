@@ -260,7 +260,7 @@ def texture_compute(index=INDEX, v=TRIPLES):
     v[0] = read(v, index)  # the name read is not defined
 
 
-REFUSED = [each for name, each in sorted(globals().items()) if name.endswith("_compute")]
+REFUSED = [item for name, item in sorted(globals().items()) if name.endswith("_compute")]
 
 
 @pytest.mark.parametrize("function", REFUSED, ids=lambda function: function.__name__)
@@ -377,7 +377,7 @@ def test_types_are_values() -> None:
     assert Vector(3, f32) == vec3 == parse_type(" vector( 3, F32 )")
     assert Array(vec3) == parse_type("Array(vec3)") != Array(4, vec3)
     assert parse_type("Array(4, Vec3)") == Array(4, vec3)
-    assert [str(each) for each in (f32, ivec3, Vector(2, ps.f64), Array(4, vec3), Array(f32))] == [
+    assert [str(item) for item in (f32, ivec3, Vector(2, ps.f64), Array(4, vec3), Array(f32))] == [
         "f32", "ivec3", "Vector(2,f64)", "Array(4,vec3)", "Array(f32)",
     ]  # fmt: skip
     assert ps.mat4 == ps.Matrix(4, 4, f32) == ps.mat4x4

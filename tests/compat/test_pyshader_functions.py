@@ -36,52 +36,52 @@ def functions_compute(index=INDEX, a=("buffer", 0, Array(vec2)), out=("buffer", 
     x = a[index.x]
     n = index.y
     k = index.x * 22 + n
-    found = x
+    value = x
     if n == 0:
-        found = sin(x)
+        value = sin(x)
     elif n == 1:
-        found = cos(x)
+        value = cos(x)
     elif n == 2:
-        found = tan(x)
+        value = tan(x)
     elif n == 3:
-        found = asin(x)
+        value = asin(x)
     elif n == 4:
-        found = acos(x)
+        value = acos(x)
     elif n == 5:
-        found = atan(x)
+        value = atan(x)
     elif n == 6:
-        found = sinh(x)
+        value = sinh(x)
     elif n == 7:
-        found = cosh(x)
+        value = cosh(x)
     elif n == 8:
-        found = tanh(x)
+        value = tanh(x)
     elif n == 9:
-        found = asinh(x)
+        value = asinh(x)
     elif n == 10:
-        found = math.exp(x)
+        value = math.exp(x)
     elif n == 11:
-        found = stdlib.exp2(x)
+        value = stdlib.exp2(x)
     elif n == 12:
-        found = math.floor(x)
+        value = math.floor(x)
     elif n == 13:
-        found = ceil(x)
+        value = ceil(x)
     elif n == 14:
-        found = trunc(x)
+        value = trunc(x)
     elif n == 15:
-        found = round(x)
+        value = round(x)
     elif n == 16:
-        found = round_even(x)
+        value = round_even(x)
     elif n == 17:
-        found = abs(x)
+        value = abs(x)
     elif n == 18:
-        found = sign(x)
+        value = sign(x)
     elif n == 19:
-        found = fract(x)
+        value = fract(x)
     elif n == 20:
-        found = radians(x)
+        value = radians(x)
     elif n == 21:
-        found = degrees(x)
-    out[k] = found
+        value = degrees(x)
+    out[k] = value
 
 
 def test_functions_of_one_number(gpu: vc.Runtime) -> None:

@@ -43,8 +43,8 @@ class Vec:
         self.parts = [float(x) for part in parts for x in (part.parts if isinstance(part, Vec) else [part])]
 
     def __getattr__(self, name: str) -> Any:
-        found = [self.parts["xyzw".index(letter)] for letter in name]
-        return found[0] if len(found) == 1 else Vec(*found)
+        results = [self.parts["xyzw".index(letter)] for letter in name]
+        return results[0] if len(results) == 1 else Vec(*results)
 
     def __matmul__(self, other: Vec) -> float:
         return sum(map(operator.mul, self.parts, other.parts))

@@ -88,7 +88,7 @@ def test_attributes_of_programs() -> None:
     assert add_one.__globals__ is add_one.fn.__globals__
     assert add_one.src.startswith("def add_one(")
     x, n, constant = add_one.params
-    assert [each.name for each in (x, n, constant)] == add_one.arg_names
+    assert [item.name for item in (x, n, constant)] == add_one.arg_names
     assert (x.num, n.is_constexpr, n.has_default) == (0, False, False)
     assert (constant.num, constant.is_constexpr, constant.default) == (2, True, 16)
     tuned = triton.autotune(configs=[triton.Config({})], key=[])(triton.heuristics({"n": lambda args: 4})(add_one))

@@ -26,7 +26,7 @@ def test_multiply() -> None:
         data3[i] = data1[i] * data2[i]
 
     mgr = kp.Manager()
-    params = [mgr.tensor(each) for each in ([2, 2, 2], [1, 2, 3], [0, 0, 0])]
+    params = [mgr.tensor(item) for item in ([2, 2, 2], [1, 2, 3], [0, 0, 0])]
     algorithm = mgr.algorithm(params, compute_multiply.to_spirv())
     (
         mgr.sequence()
@@ -89,7 +89,7 @@ def test_logistic_regression() -> None:
     rows, labels = np.array([[0, 0], [1, 0], [1, 0], [1, 1], [1, 1]], float), np.array([0, 0, 0, 1, 1], float)
     mgr = kp.Manager()
     sides = [rows[:, 0], rows[:, 1], labels, [0.001, 0.001], np.zeros(10), [0], np.zeros(5)]
-    params = [mgr.tensor(each) for each in sides]
+    params = [mgr.tensor(side) for side in sides]
     w, w_out, b, b_out = params[3:]
     mgr.sequence().eval(kp.OpSyncDevice(params))
     step = mgr.sequence().record(kp.OpSyncDevice([w, b]))

@@ -137,11 +137,11 @@ class Vast:
         if not {_key(source), _key(target)} & self.nbytes.keys():
             call(commands, source, target, n, regions)
             return
-        for each in (regions[i] for i in range(n)):
+        for array in (regions[i] for i in range(n)):
             # Both operands repeat after a period.
             parts = [
-                self._part(buffer, start, each.size)[:PERIOD]
-                for buffer, start in ((source, each.srcOffset), (target, each.dstOffset))
+                self._part(buffer, start, array.size)[:PERIOD]
+                for buffer, start in ((source, array.srcOffset), (target, array.dstOffset))
             ]
             self._commands[_key(commands)].append(partial(np.copyto, parts[1], parts[0]))
 

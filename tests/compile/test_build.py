@@ -246,6 +246,8 @@ def test_every_source_is_in_the_table_and_every_name_is_unique() -> None:
 def test_texel_buffers_come_without_a_sampler(name: str) -> None:
     """A sampled image of Dim Buffer is invalid from SPIR-V 1.6 on, and Mesa 25.0.7 warns on stderr of earlier ones."""
     module = Module.parse((ROOT / "vkcompute" / "_spv" / f"{name}.spv").read_bytes())
-    types = {each.operands[0]: each for each in module.declarations}
-    sampled = [types[each.operands[1]] for each in types.values() if each.opcode == op.OpTypeSampledImage]
+    types = {instruction.operands[0]: instruction for instruction in module.declarations}
+    sampled = [
+        types[instruction.operands[1]] for instruction in types.values() if instruction.opcode == op.OpTypeSampledImage
+    ]
     assert not [image for image in sampled if image.operands[2] == Dim.Buffer]

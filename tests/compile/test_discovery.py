@@ -25,9 +25,9 @@ def only_fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "fakes").mkdir()
     # The fakes need cat, cksum, cut and tr, so these are linked to where the compilers of this machine are not.
     for tool in ("cat", "cksum", "cut", "tr"):
-        found = next((Path(p, tool) for p in os.environ["PATH"].split(os.pathsep) if Path(p, tool).exists()), None)
-        if found is not None:
-            (tmp_path / "fakes" / tool).symlink_to(found)
+        result = next((Path(p, tool) for p in os.environ["PATH"].split(os.pathsep) if Path(p, tool).exists()), None)
+        if result is not None:
+            (tmp_path / "fakes" / tool).symlink_to(result)
     monkeypatch.setenv("PATH", str(tmp_path / "fakes"))
     monkeypatch.delenv("VKCOMPUTE_GLSLC", raising=False)
     monkeypatch.delenv("VULKAN_SDK", raising=False)

@@ -77,10 +77,10 @@ def test_errors_are_shown_where_they_are(compiler: str, fault: str, tmp_path: Pa
     with pytest.raises(CompileError) as caught:
         glsl(text, defines={"VALUE": "bar"}, include_dirs=[tmp_path], compiler=compiler)
     lines = str(caught.value).split("\n")
-    found = [line for line in lines if line.startswith(place.format(folder=tmp_path)) and message in line]
-    assert found, caught.value
+    results = [line for line in lines if line.startswith(place.format(folder=tmp_path)) and message in line]
+    assert results, caught.value
     if fault == "in an include":
-        assert lines[lines.index(found[0]) + 1 :][:2] == ["    int x = foo;", "            ^"]
+        assert lines[lines.index(results[0]) + 1 :][:2] == ["    int x = foo;", "            ^"]
 
 
 def test_every_error_of_a_text_is_named(compiler: str) -> None:

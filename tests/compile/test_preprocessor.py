@@ -21,7 +21,7 @@ def unit_of(text: str, folder: Path | None = None, **options: object) -> Transla
 
 def places(unit: TranslationUnit) -> dict[str, list[tuple[str, int]]]:
     """File and line of each line for a compiler: `#line N F` sets those of the next line (GLSL 4.60, section 3.4)."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    results: dict[str, list[tuple[str, int]]] = {}
     number, line = MAIN, 1
     for text in unit.text.split("\n"):
         directive = re.fullmatch(r"#line (\d+) (\d+)", text)
@@ -29,9 +29,9 @@ def places(unit: TranslationUnit) -> dict[str, list[tuple[str, int]]]:
             line, number = int(directive[1]), int(directive[2])
             continue
         if text.startswith("mark"):
-            found.setdefault(text, []).append((Path(unit.files[number].name).name, line))
+            results.setdefault(text, []).append((Path(unit.files[number].name).name, line))
         line += 1
-    return found
+    return results
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -80,8 +80,8 @@ def test_every_line_keeps_its_place(
         for i, line in enumerate(text.split("\n"), 1)
         if line.startswith("mark")
     }
-    for line, found in places(unit).items():
-        assert set(found) == {expected[line]}
+    for line, result in places(unit).items():
+        assert set(result) == {expected[line]}
     assert {line for line in expected if line.startswith("mark 0")} <= set(places(unit))
     assert not unit.failures
 

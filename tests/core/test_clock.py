@@ -46,8 +46,8 @@ def test_a_timestamp_is_as_exact_as_the_readings(
         for n, sign, error in zip((0, n_ticks), signs, errors, strict=True)
     ]
     n = int(at * n_ticks)
-    found = Clock(ns_per_tick, bits, *ends).host_ns((first + n) & mask)
-    assert abs(found - host(n)) <= 2 * sum(errors) + 2
+    result = Clock(ns_per_tick, bits, *ends).host_ns((first + n) & mask)
+    assert abs(result - host(n)) <= 2 * sum(errors) + 2
 
 
 def test_short_times_are_the_nominal_ones() -> None:

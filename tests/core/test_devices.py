@@ -132,8 +132,8 @@ def fallback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., l
             warnings.simplefilter("always")
             for _ in range(2):
                 cpu_fallback.warn_once(devices[0], devices)
-        assert all(each.category is vc.CPUFallbackWarning and each.filename == __file__ for each in said)
-        return [str(each.message) for each in said]
+        assert all(item.category is vc.CPUFallbackWarning and item.filename == __file__ for item in said)
+        return [str(item.message) for item in said]
 
     return warned
 
@@ -156,9 +156,9 @@ def test_a_cpu_that_nobody_asked_for_is_told_once(fallback: Callable[..., list[s
 
 
 def test_devices_are_listed_and_opened(gpu: vc.Runtime) -> None:
-    found = vc.devices()
-    assert [each.index for each in found] == list(range(len(found)))
-    [default] = [each for each in found if each.is_default]
+    result = vc.devices()
+    assert [item.index for item in result] == list(range(len(result)))
+    [default] = [item for item in result if item.is_default]
     used = gpu.device.physical
     assert (default.name, default.kind, default.problems) == (used.name, used.kind, ())
     assert default.memory_nbytes == used.memory_nbytes > 0

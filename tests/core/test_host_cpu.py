@@ -9,9 +9,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute.compiled.blocks import _accesses
-from vkcompute.core import host_cpu
-from vkcompute.core.host_cpu import fails_store_forwarding
-from vkcompute.core.quirks import quirks_of
+from vkcompute.core.quirks import fails_store_forwarding, quirks_of
 
 XEON = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R)\nflags\t\t: fpu sse2 avx2 avx512f\n\n"
 
@@ -39,13 +37,13 @@ def test_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str |
     path = tmp_path / "cpuinfo"
     if text is not None:
         path.write_bytes(text.encode("latin-1", "replace"))
-    monkeypatch.setattr(host_cpu, "CPUINFO", path)
+    monkeypatch.setattr("vkcompute.core.quirks.CPUINFO", path)
     assert fails_store_forwarding() == stalls
 
 
 def test_the_words_of_a_processor(gpu: vc.Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quirks = quirks_of(gpu.device.physical)
-    monkeypatch.setattr(host_cpu, "CPUINFO", tmp_path / "missing")
+    monkeypatch.setattr("vkcompute.core.quirks.CPUINFO", tmp_path / "missing")
     assert _accesses(gpu)[0] == ("uint64" if quirks.scalar_loads else "")
     fails_store_forwarding.cache_clear()
     (tmp_path / "missing").write_text(XEON)

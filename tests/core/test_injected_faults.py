@@ -124,7 +124,7 @@ def fails(runtime: vc.Runtime, faults: Faults, name: str, times: int) -> None:
         "ComputePipeline",
         "DescriptorSets",
         "BufferView",
-        "Block",
+        "MemoryBlock",
         "Buffer",
     }  # of kernels, staging slots
     assert {kind: n for kind, n in after.items() if kind not in lasting} == {

@@ -27,7 +27,7 @@ def test_folders_of_the_loader_and_files_that_variables_add(tmp_path: Path) -> N
     first = written(tmp_path / "home" / ".config" / "vulkan" / "icd.d" / "c.json")
     added = written(tmp_path / "added.json")
     environ = {"HOME": str(tmp_path / "home"), "XDG_DATA_DIRS": str(tmp_path / "data")}
-    paths = [each.path for each in find(environ)]
+    paths = [item.path for item in find(environ)]
     assert [path for path in paths if tmp_path in path.parents] == [first, last]
     assert next(iter(find(environ | {"VK_ADD_DRIVER_FILES": str(added)}))).path == added
 
@@ -36,8 +36,8 @@ def test_a_variable_replaces_the_folders(tmp_path: Path) -> None:
     one, other = written(tmp_path / "x" / "b.json"), written(tmp_path / "x" / "a.json")
     alone = written(tmp_path / "alone.json")
     listed = os.pathsep.join([str(alone), str(tmp_path / "x"), str(alone)])
-    assert [each.path for each in find({"VK_DRIVER_FILES": listed, "VK_ICD_FILENAMES": "y"})] == [alone, other, one]
-    assert [each.path for each in find({"VK_ICD_FILENAMES": str(alone)})] == [alone]
+    assert [item.path for item in find({"VK_DRIVER_FILES": listed, "VK_ICD_FILENAMES": "y"})] == [alone, other, one]
+    assert [item.path for item in find({"VK_ICD_FILENAMES": str(alone)})] == [alone]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_a_variable_replaces_the_folders(tmp_path: Path) -> None:
 def test_problems(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "driver.json"
     path.write_text(text)
-    found = read(path)
-    assert not found.library
-    assert re.match(problem, found.problem)
+    result = read(path)
+    assert not result.library
+    assert re.match(problem, result.problem)
 
 
 def test_libraries_are_names_or_paths_relative_to_the_manifest(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runtimes import open_runtime
 
 import vkcompute as vc
-from vkcompute.core.memory import MIB
+from vkcompute.core.memory_pool import MIB
 from vkcompute.core.physical import PhysicalDevice
 
 LIMIT = 32 * MIB
@@ -166,9 +166,9 @@ def test_random_sizes_hold_their_own_data(gpu: vc.Runtime, sizes: list[int], dat
         if data.draw(st.booleans()):
             del held[data.draw(st.sampled_from(sorted(held)))]
     for number, array in held.items():
-        found = array.numpy()
-        assert found.shape == (sizes[number],)
-        assert (found == number).all()
+        result = array.numpy()
+        assert result.shape == (sizes[number],)
+        assert (result == number).all()
 
 
 def test_a_buffer_of_bytes_is_host_visible_where_it_is_asked_to_be(gpu: vc.Runtime) -> None:

@@ -78,9 +78,9 @@ def test_quotients_are_exact_where_it_is_said(gpu: vc.Runtime) -> None:
         pytest.skip("the device's quotients may be estimates")
     x, y = np.exp2(np.random.default_rng(0).uniform(-126, 126, (2, 1 << 14))).astype(np.float32)
     y = np.where(np.abs(np.log2(x) - np.log2(y)) < 125, y, np.float32(1))  # no subnormal results
-    found = gpu.zeros((2, x.size))
-    gpu.kernel(vc.glsl(QUOTIENTS))(gpu.array(x), gpu.array(y), found[0], found[1], grid=x.size // 64)
-    np.testing.assert_array_equal(found.numpy(), [x / y, np.sqrt(x)])
+    result = gpu.zeros((2, x.size))
+    gpu.kernel(vc.glsl(QUOTIENTS))(gpu.array(x), gpu.array(y), result[0], result[1], grid=x.size // 64)
+    np.testing.assert_array_equal(result.numpy(), [x / y, np.sqrt(x)])
 
 
 def test_broken_features_are_not_enabled(gpu: vc.Runtime) -> None:
@@ -146,14 +146,14 @@ def test_what_drivers_of_gpus_do(name: str, conversions: tuple[str, ...], loses_
     driver = vk.constant(f"VK_DRIVER_ID_{name}")
     for info in ("Mesa 22.3.6", "Mesa 26.1.6"):
         physical: Any = SimpleNamespace(properties={"driverID": driver, "driverInfo": info})
-        found = quirks_of(physical).wrong_conversions
-        assert {*found} == {*conversions, *(NARROW if conversions and "26" in info else ())}
-        assert quirks_of(physical) == Quirks(wrong_conversions=found, loses_signs_of_zeros=loses_signs)
+        result = quirks_of(physical).wrong_conversions
+        assert {*result} == {*conversions, *(NARROW if conversions and "26" in info else ())}
+        assert quirks_of(physical) == Quirks(wrong_conversions=result, loses_signs_of_zeros=loses_signs)
 
 
 @pytest.mark.pure
 def test_conversions_are_named_as_in_their_table() -> None:
-    assert {each for *_, quirk in _TABLE for each in quirk.get("wrong_conversions", ())} == CONVERSIONS.keys()
+    assert {item for *_, quirk in _TABLE for item in quirk.get("wrong_conversions", ())} == CONVERSIONS.keys()
 
 
 @pytest.mark.pure
@@ -162,9 +162,9 @@ def test_slow_broadcasts_are_shuffles() -> None:
     x, b = function.buffer("x", ir.FLOAT32), ir.Builder(function)
     at = b.builtin("subgroup_local_id")
     b.store(x, at, b.subgroup("shuffle", b.load(x, at), b.const(3, ir.UINT32)))
-    found = {}
+    results = {}
     for broadcasts in (True, False):
         words = ir.lower(function, ir.Target(broadcasts=broadcasts)).spirv
         both = {spv.OpGroupNonUniformBroadcast, spv.OpGroupNonUniformShuffle}
-        found[broadcasts] = both & {each.opcode for each in Module.parse(words).functions}
-    assert found == {True: {spv.OpGroupNonUniformBroadcast}, False: {spv.OpGroupNonUniformShuffle}}
+        results[broadcasts] = both & {instruction.opcode for instruction in Module.parse(words).functions}
+    assert results == {True: {spv.OpGroupNonUniformBroadcast}, False: {spv.OpGroupNonUniformShuffle}}

@@ -109,8 +109,8 @@ def test_the_commands_of_dask_and_a_client_that_is_killed(tmp_path: Path) -> Non
         with vkcompute.dask.Client(address) as client:
             client.wait_for_workers(len(indices), timeout=hang_limit_s())
             workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"].values()
-            assert {each["metrics"]["device"] for each in workers} == {each.name for each in vc.devices()}
-            assert all(each["resources"] == {"GPU": 1} and each["nthreads"] == 1 for each in workers)
+            assert {worker["metrics"]["device"] for worker in workers} == {each.name for each in vc.devices()}
+            assert all(worker["resources"] == {"GPU": 1} and worker["nthreads"] == 1 for worker in workers)
             processes = list(client.run(os.getpid).values())
             other = subprocess.Popen([sys.executable, str(script), address], stdout=subprocess.PIPE, text=True)
             assert other.stdout is not None

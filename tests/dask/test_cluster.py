@@ -65,8 +65,8 @@ def client() -> Iterator[Any]:
 
 def workers_of(client: Any) -> dict[str, Any]:
     """Asks the scheduler for its workers, by address: `scheduler_info` may return a cache that has none."""
-    found: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
-    return found
+    result: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    return result
 
 
 def until_gone(processes: list[int]) -> None:
@@ -100,12 +100,12 @@ def test_results_are_those_of_numpy_wherever_a_chunk_is(client: Any) -> None:
 
 def test_workers_have_a_device_a_resource_and_metrics(client: Any) -> None:
     workers = workers_of(client).values()
-    assert [(each["nthreads"], each["resources"]) for each in workers] == [(1, {"GPU": 1.0})] * len(workers)
+    assert [(worker["nthreads"], worker["resources"]) for worker in workers] == [(1, {"GPU": 1.0})] * len(workers)
     assert {"device", "device_memory", "device_busy_s", "device_spilled"} <= set(next(iter(workers))["metrics"])
     names = client.run(lambda: vc.default_runtime().device.name)
     assert len(set(names.values())) == len(chosen(None))
-    found = client.submit(lambda: vc.default_runtime().device.name, resources={"GPU": 1}).result()
-    assert found in names.values()
+    computed = client.submit(lambda: vc.default_runtime().device.name, resources={"GPU": 1}).result()
+    assert computed in names.values()
 
 
 def test_the_dashboard_shows_each_device(client: Any) -> None:
@@ -177,11 +177,13 @@ def test_results_are_the_same_wherever_a_chunk_ran(client: Any) -> None:
         numbers = vnp.random.default_rng(5)
         parts = {"ints": numbers.integers(0, 999, 5000, np.int32), "random": numbers.random(5000, np.float32)}
         parts |= {"product": x * 2.5 + 1, "total": x.sum(axis=0), "order": vnp.argsort(x[:, 0]), "sin": vnp.sin(x)}
-        return {name: each.numpy() for name, each in parts.items()}
+        return {name: part.numpy() for name, part in parts.items()}
 
     x = np.random.default_rng(2).standard_normal((300, 7)).astype(np.float32)
     workers = list(workers_of(client))[:2]
-    first, second = client.gather([client.submit(chunk, vnp.asarray(x), workers=each, pure=False) for each in workers])
+    first, second = client.gather(
+        [client.submit(chunk, vnp.asarray(x), workers=worker, pure=False) for worker in workers]
+    )
     for name in ("ints", "random", "product", "order"):
         assert np.array_equal(first[name], second[name]), name
     for name in ("total", "sin"):
@@ -191,15 +193,15 @@ def test_results_are_the_same_wherever_a_chunk_ran(client: Any) -> None:
 
 def copied(runtime_profile: list[Any] = []) -> dict[str, list[int]]:  # noqa: B006
     """The bytes of each larger copy between host and device in this process since the last call."""
-    found: dict[str, list[int]] = {"upload": [], "download": []}
+    results: dict[str, list[int]] = {"upload": [], "download": []}
     if runtime_profile:
         profile = runtime_profile.pop()
         profile.__exit__(None, None, None)
         for each in profile.host:
-            if each.name in found and each.nbytes > 1000:
-                found[each.name].append(each.nbytes)
+            if each.name in results and each.nbytes > 1000:
+                results[each.name].append(each.nbytes)
     runtime_profile.append(vc.default_runtime().profile().__enter__())
-    return found
+    return results
 
 
 def test_an_array_between_workers_is_copied_off_a_device_and_onto_the_other(client: Any) -> None:
@@ -268,8 +270,8 @@ def test_training_on_workers(client: Any) -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((120, 4)).astype(np.float32)
     y = (x.sum(axis=1) > 0).astype(int)
-    found = vc.LogisticRegression().fit(da.from_array(x, chunks=(30, 4)), y)
-    assert np.allclose(found.coef_, vc.LogisticRegression().fit(x, y).coef_, rtol=1e-3)
+    model = vc.LogisticRegression().fit(da.from_array(x, chunks=(30, 4)), y)
+    assert np.allclose(model.coef_, vc.LogisticRegression().fit(x, y).coef_, rtol=1e-3)
     vc.default_runtime().close()
 
 
@@ -435,12 +437,12 @@ def test_a_cluster_of_no_such_device() -> None:
 def test_dtypes_of_results_depend_on_no_worker(client: Any) -> None:
     def computed() -> list[str]:
         ints, floats = vnp.ones(3, dtype=np.int32), vnp.ones(3, dtype=np.float32)
-        return [str(each.dtype) for each in (ints + floats, (ints > 0).sum(), vnp.argmax(floats), ints * 2**20)]
+        return [str(array.dtype) for array in (ints + floats, (ints > 0).sum(), vnp.argmax(floats), ints * 2**20)]
 
     client.wait_for_workers(2)
-    found = client.run(computed)
-    assert len(found) == 2
-    assert len({tuple(each) for each in found.values()}) == 1
+    result = client.run(computed)
+    assert len(result) == 2
+    assert len({tuple(item) for item in result.values()}) == 1
 
 
 @pytest.mark.pure
@@ -470,4 +472,4 @@ def test_a_worker_beside_unlike_ones_warns(dtypes: str, warned: bool, caplog: py
 
 def test_a_device_is_named_by_itself_or_in_a_list() -> None:
     name = vc.devices()[0].name
-    assert [[each.index for each in chosen(given)] for given in (name, [name], 0)] == [[0]] * 3
+    assert [[item.index for item in chosen(given)] for given in (name, [name], 0)] == [[0]] * 3

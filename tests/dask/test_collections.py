@@ -49,10 +49,10 @@ def compare(work: Callable[[Make], Any], *, tolerance: float = 1e-4) -> None:
     with dask.config.set({"array.backend": "numpy"}):
         expected = work(on_host).compute()
     collection = work(on_device)
-    found = collection.compute()
-    assert type(found) is vc.Array
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=tolerance, atol=tolerance)
+    result = collection.compute()
+    assert type(result) is vc.Array
+    assert result.shape == np.shape(expected)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
 shapes = st.tuples(st.integers(1, 9), st.integers(1, 9))
@@ -195,7 +195,7 @@ def test_metadata_launches_nothing() -> None:
             da.fft.fft(x.rechunk((4, 8))),
         ]
     assert profile.tasks == []
-    assert all(each._meta.size == 0 or each._meta.shape == () for each in made)
+    assert all(item._meta.size == 0 or item._meta.shape == () for item in made)
 
 
 NO_DEVICE = """
@@ -252,8 +252,8 @@ def test_kernels_and_functions_of_elements_run_on_blocks() -> None:
         add_row[-(-x.size // 64), 64](x, out)
         return out
 
-    found = on_device(V, (10,)).map_blocks(block, meta=vnp.empty(0)).compute()
-    assert np.array_equal(found.numpy(), V + np.tile(np.arange(10, dtype=np.float32), 4))
+    result = on_device(V, (10,)).map_blocks(block, meta=vnp.empty(0)).compute()
+    assert np.array_equal(result.numpy(), V + np.tile(np.arange(10, dtype=np.float32), 4))
 
 
 def test_what_has_no_device_form_is_an_error() -> None:
@@ -280,8 +280,8 @@ def test_variances_of_complex_chunks() -> None:
 def test_distinct_elements_with_indices_and_numbers() -> None:
     host = np.array([[3, 1, 2], [3, 1, 9], [9, 0, 3]], np.int32)
     x = da.from_array(host, chunks=(2, 2)).to_backend("vkcompute")
-    found = da.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    result = da.unique(x, return_index=True, return_inverse=True, return_counts=True)
     expected = np.unique(host, return_index=True, return_inverse=True, return_counts=True)
-    for one, other in zip(dask.compute(*found), expected, strict=True):
+    for one, other in zip(dask.compute(*result), expected, strict=True):
         assert type(one) is vc.Array
         np.testing.assert_array_equal(one.numpy().reshape(other.shape), other)

@@ -37,14 +37,14 @@ def test_training_equals_that_of_one_device(on_device: bool, options: dict[str, 
     table = da.from_array(X, chunks=(37, 2))
     table = table.to_backend("vkcompute") if on_device else table
     epochs: list[int] = []
-    found = vc.LogisticRegression(**options)
-    found.fit(
+    model = vc.LogisticRegression(**options)
+    model.fit(
         table, da.from_array(Y, chunks=50), sample_weight=da.from_array(weights, chunks=9), progress=epochs.append
     )
-    assert np.allclose(found.coef_, expected.coef_, rtol=1e-4, atol=1e-5)
-    assert np.allclose(found.loss_curve_, expected.loss_curve_, rtol=1e-4)
-    assert (found.n_iter_, epochs[-1]) == (expected.n_iter_, expected.n_iter_)
-    assert found.score(X, Y) > 0.8
+    assert np.allclose(model.coef_, expected.coef_, rtol=1e-4, atol=1e-5)
+    assert np.allclose(model.loss_curve_, expected.loss_curve_, rtol=1e-4)
+    assert (model.n_iter_, epochs[-1]) == (expected.n_iter_, expected.n_iter_)
+    assert model.score(X, Y) > 0.8
 
 
 def test_training_takes_one_round_trip_per_step() -> None:
@@ -86,10 +86,10 @@ def test_products(on_device: bool) -> None:
         lambda x: vc.multiply(x[:, 0], x.T),
     ):
         lazy = work(x)
-        found = lazy.compute()
-        assert type(found) is type(lazy._meta) is (vc.Array if on_device else np.ndarray)
-        assert found.dtype == lazy.dtype
-        assert np.array_equal(np.asarray(found), np.asarray(work(X)))
+        result = lazy.compute()
+        assert type(result) is type(lazy._meta) is (vc.Array if on_device else np.ndarray)
+        assert result.dtype == lazy.dtype
+        assert np.array_equal(np.asarray(result), np.asarray(work(X)))
 
 
 def test_a_product_of_device_chunks_and_numpy_chunks_is_refused_before_a_task_runs() -> None:

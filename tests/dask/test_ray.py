@@ -43,18 +43,18 @@ def test_a_function_takes_and_returns_arrays(cluster: None) -> None:
     doubled = ray.remote(lambda x: x[1:] * 2)
     x = vnp.arange(10, dtype=np.float32)
     for given in (x, ray.put(x)):
-        found = ray.get(doubled.remote(given))
-        assert type(found) is vc.Array
-        assert found.tolist() == [2 * n for n in range(1, 10)]
+        result = ray.get(doubled.remote(given))
+        assert type(result) is vc.Array
+        assert result.tolist() == [2 * n for n in range(1, 10)]
 
 
 def test_each_actor_is_on_its_device(cluster: None) -> None:
     devices = vc.devices()
-    on = [{"env_vars": {"VKCOMPUTE_DEVICE": str(each.index)}} for each in devices]
-    actors: list[Any] = [ray.remote(Sum).options(runtime_env=each, num_cpus=0.5).remote() for each in on]
-    assert ray.get([each.device.remote() for each in actors]) == [each.name for each in devices]
+    on = [{"env_vars": {"VKCOMPUTE_DEVICE": str(device.index)}} for device in devices]
+    actors: list[Any] = [ray.remote(Sum).options(runtime_env=item, num_cpus=0.5).remote() for item in on]
+    assert ray.get([actor.device.remote() for actor in actors]) == [device.name for device in devices]
     x = ray.put(vnp.arange(10, dtype=np.float32))
     for n in (1, 2):
-        for found in ray.get([each.add.remote(x) for each in actors]):
-            assert found.tolist() == [n * k for k in range(10)]
+        for result in ray.get([actor.add.remote(x) for actor in actors]):
+            assert result.tolist() == [n * k for k in range(10)]
     vc.default_runtime().close()

@@ -33,7 +33,7 @@ def test_reports_have_known_parts_and_are_written_as_they_are_read(path: Path) -
 
 def _report(name: str, *, software: bool, items: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     device = {"name": name, "kind": "cpu" if software else "discrete", "driver": "a driver", "is_software": software}
-    parts = [{"name": part, "state": "done", "items": found} for part, found in items.items()]
+    parts = [{"name": part, "state": "done", "items": result} for part, result in items.items()]
     return {
         "date": "2026-01-02 03:04",
         "machine": {"system": "Linux 6.1", "architecture": "x86_64"},
@@ -56,8 +56,8 @@ def test_tables_show_faults_shares_and_software_drivers(tmp_path: Path) -> None:
     cpu = _report("a CPU", software=True, items={"functions": []})
     for number, data in enumerate((cpu, gpu)):
         (tmp_path / f"{number}.json").write_text(text({"format": 1, **data}))
-    found = gpu_reports.reports(tmp_path)
-    tables = gpu_reports.tables(found)
+    result = gpu_reports.reports(tmp_path)
+    tables = gpu_reports.tables(result)
     assert "| 1 | a GPU (discrete) |" in tables
     assert "| 2 | a CPU (cpu, a **software driver**" in tables
     assert "- 1, functions: sort crashed: `by 'x|y'`" in tables

@@ -111,8 +111,8 @@ class _Invocation:
             self._values[op] = np.uint32(len(self._array(op.attribute)))
         elif op.code == "builtin":
             name, axis = op.attribute
-            found = self._groups[axis] if name == "n_groups" else 0 if axis else self._where[name]
-            self._values[op] = np.uint32(found)
+            result = self._groups[axis] if name == "n_groups" else 0 if axis else self._where[name]
+            self._values[op] = np.uint32(result)
         else:
             self._values[op] = compute(op.code, args, op.attribute)
         if op.has_result:
@@ -164,13 +164,13 @@ def barriers_of(
 def _run(
     function: Function, arrays: Mapping[str, np.ndarray[Any, Any]], n: int, pushes: Mapping[str, Any] | None
 ) -> list[_Invocation]:
-    found = []
+    results = []
     for number in range(n):
         invocation = _Invocation(function, arrays, number, n, pushes or {})
-        found.append(invocation)
+        results.append(invocation)
         with contextlib.suppress(_Left):  # by a return; the verifier lets nothing else lead out of the body
             invocation.region(function.body)
-    return found
+    return results
 
 
 def iterations_in_step(region: Region, traces: Sequence[Trace]) -> int:

@@ -64,8 +64,8 @@ class _Writer:
         """Something of that type: one in scope, most likely."""
         known = [value for value in scope if value.type is kind]
         if known and self._draw(st.integers(0, 4)):
-            found: ir.Value = self._one(*known)
-            return found
+            result: ir.Value = self._one(*known)
+            return result
         numbers = _WIDE_NUMBERS if kind in _WIDE else _NUMBERS
         return self._b.const(self._one(False, True) if kind is ir.BOOL else self._one(*numbers), kind)
 

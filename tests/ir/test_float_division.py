@@ -42,25 +42,25 @@ def operands(code: str, kind: ir.Scalar, n: int) -> list[Array]:
     limits = np.finfo(kind.name)
     ends = [limits.max, limits.tiny, limits.smallest_subnormal, np.nextafter(limits.tiny, limits.dtype.type(0))]
     with np.errstate(over="ignore"):
-        special = np.array([*SPECIAL, *ends, *[-each for each in ends]], kind.numpy)
+        special = np.array([*SPECIAL, *ends, *[-end for end in ends]], kind.numpy)
     if code == "sqrt":
         return [np.concatenate([special, numbers(kind, n)])]
     pairs = np.repeat(special, special.size), np.tile(special, special.size)
-    return [np.concatenate([each, numbers(kind, n)]) for each in pairs]
+    return [np.concatenate([pair, numbers(kind, n)]) for pair in pairs]
 
 
 def exact(code: str, given: list[Array]) -> Array:
     with np.errstate(all="ignore"):
-        found: Array = np.divide(*given) if code == "div" else np.sqrt(*given)
-    return found
+        result: Array = np.divide(*given) if code == "div" else np.sqrt(*given)
+    return result
 
 
-def same(found: Array, expected: Array, *given: Any) -> None:
+def same(result: Array, expected: Array, *given: Any) -> None:
     """Asserts that numbers have the same bits, or are both NaN."""
     word = f"u{expected.dtype.itemsize}"
-    wrong = (found.view(word) != expected.view(word)) & ~(np.isnan(found) & np.isnan(expected))
+    wrong = (result.view(word) != expected.view(word)) & ~(np.isnan(result) & np.isnan(expected))
     first = np.flatnonzero(wrong)[:5]
-    assert not wrong.any(), (wrong.sum(), [(*[x[at] for x in given], found[at], expected[at]) for at in first])
+    assert not wrong.any(), (wrong.sum(), [(*[x[at] for x in given], result[at], expected[at]) for at in first])
 
 
 # -- on devices -------------------------------------------------------------------------------------------------------
@@ -78,11 +78,11 @@ def test_on_devices_whose_results_are_estimates(gpu: vc.Runtime, code: str, kind
     me = builder.builtin("global_id")
     held = [function.buffer(f"in{at}", kind) for at, _ in enumerate(given)]
     out = function.buffer("out", kind)
-    builder.store(out, me, builder.rounded(code, *[builder.load(each, me) for each in held]))
-    arrays = [gpu.array(each[:n]) for each in given]
+    builder.store(out, me, builder.rounded(code, *[builder.load(item, me) for item in held]))
+    arrays = [gpu.array(arg[:n]) for arg in given]
     result = gpu.zeros(n, kind.name)
     gpu.kernel(ir.lower(function, ir.Target(preserved_floats=(16, 32))).spirv, name=code)(*arrays, result, grid=n // 64)
-    same(result.numpy(), exact(code, [each[:n] for each in given]), *given)
+    same(result.numpy(), exact(code, [arg[:n] for arg in given]), *given)
 
 
 # -- on a model -------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Model:
 
     def _region(self, region: Region, env: dict[Value, Any]) -> list[Any]:
         for op in region.ops:
-            args = [each.value if isinstance(each, Constant) else env[each] for each in op.args]
+            args = [arg.value if isinstance(arg, Constant) else env[arg] for arg in op.args]
             if op.code == "if":
                 sides = [self._region(inner, env) for inner in op.regions]
                 env.update((result, np.where(args[0], *both)) for result, *both in zip(op.results, *sides, strict=True))
@@ -133,9 +133,9 @@ class Model:
         if code == "fma":
             return self._fma(*args)
         if code in ("mul", "div", "add", "sub") and args[0].dtype == np.float32:
-            return self._flushed(interpreter.compute(code, [self._flushed(each) for each in args]), code == "div")
+            return self._flushed(interpreter.compute(code, [self._flushed(arg) for arg in args]), code == "div")
         if code in ("eq", "ne", "lt", "le", "gt", "ge") and args[0].dtype == np.float32:
-            args = [self._flushed(each) for each in args]
+            args = [self._flushed(arg) for arg in args]
         if code in ("sqrt", "rsqrt"):
             return self._flushed(interpreter.compute(code, [self._flushed(args[0])]), True)
         return interpreter.compute(code, args, attribute)
@@ -155,7 +155,7 @@ def expanded(code: str, kind: ir.Scalar = ir.FLOAT32, constants: tuple[float, ..
     zero = builder.const(0, ir.UINT32)
     n = (2 if code == "div" else 1) - len(constants)
     given = [builder.load(function.buffer(f"in{at}", kind), zero) for at in range(n)]
-    args = [*given, *[builder.const(each, kind) for each in constants]]
+    args = [*given, *[builder.const(constant, kind) for constant in constants]]
     out = function.buffer("out", kind)
     builder.store(out, zero, builder.rounded(code, *args))
     ir.verify(expand_divisions(function))
@@ -164,7 +164,7 @@ def expanded(code: str, kind: ir.Scalar = ir.FLOAT32, constants: tuple[float, ..
 
 def hard_quotients() -> list[Array]:
     """Operands whose quotients are as near to a tie as any: M * Y - 2**s * X is 1, 3 or 5 for an odd M = 2 * n + 1."""
-    found = []
+    results = []
     divisors = [*range((1 << 24) - 999, 1 << 24, 2), *(RANDOM.integers(1 << 22, 1 << 23, 4000) * 2 + 1).tolist()]
     for y in divisors:
         for s in (24, 25):
@@ -173,8 +173,8 @@ def hard_quotients() -> list[Array]:
                 for odd in range(m, 1 << 25, 1 << s):
                     x = odd * y - rest >> s
                     if odd >= 1 << 24 and 1 << 23 <= x < 1 << 24:
-                        found.append((x, y))
-    return [np.array(column, np.float32) for column in zip(*found, strict=True)]
+                        results.append((x, y))
+    return [np.array(column, np.float32) for column in zip(*results, strict=True)]
 
 
 @pytest.mark.parametrize("ulp", range(-3, 4))
@@ -182,7 +182,7 @@ def test_quotients_next_to_ties(ulp: int) -> None:
     given = hard_quotients()
     assert given[0].size > 1000
     for exponents in ((0, 0), (-90, -60), (50, -20), (3, 20)):
-        scaled = [np.ldexp(each, exponent).astype(np.float32) for each, exponent in zip(given, exponents, strict=True)]
+        scaled = [np.ldexp(arg, exponent).astype(np.float32) for arg, exponent in zip(given, exponents, strict=True)]
         same(Model(ulp)(expanded("div"), scaled), exact("div", scaled), *scaled)
 
 
@@ -277,7 +277,5 @@ def test_vectors_and_known_numbers() -> None:
     zero = b.const(0, ir.UINT32)
     b.store(out, zero, b.rounded("add", b.extract(quotient, 0), known))
     ir.verify(expand_divisions(function))
-    assert b.const(np.float32(1) / np.float32(3), ir.FLOAT32) in [
-        each for op in walk(function.body) for each in op.args
-    ]
+    assert b.const(np.float32(1) / np.float32(3), ir.FLOAT32) in [arg for op in walk(function.body) for arg in op.args]
     ir.lower(function)

@@ -59,9 +59,9 @@ def bits(x: HostArray) -> HostArray:
 @pytest.mark.parametrize(("code", "function"), [("add", np.add), ("sub", np.subtract), ("mul", np.multiply),
                                                 ("div", np.divide)])  # fmt: skip
 def test_arithmetic_is_the_hosts(gpu: vc.Runtime, code: str, function: Any) -> None:
-    (found,) = computed(gpu, [X, Y], [(lambda b, p, q: b.compute(code, p, q), "float64")])
+    (result,) = computed(gpu, [X, Y], [(lambda b, p, q: b.compute(code, p, q), "float64")])
     with np.errstate(all="ignore"):
-        compare(bits(found), bits(function(X, Y)), X, Y, what=code)
+        compare(bits(result), bits(function(X, Y)), X, Y, what=code)
 
 
 def test_functions_of_one_number_are_the_hosts(gpu: vc.Runtime) -> None:
@@ -70,8 +70,8 @@ def test_functions_of_one_number_are_the_hosts(gpu: vc.Runtime) -> None:
     for group in batches(functions.items(), 4):
         builds = [(lambda b, p, code=code: b.compute(code, p), "float64") for code, _ in group]
         with np.errstate(all="ignore"):
-            for (code, function), found in zip(group, computed(gpu, [X], builds), strict=True):
-                compare(bits(found), bits(function(X)), X, what=code)
+            for (code, function), result in zip(group, computed(gpu, [X], builds), strict=True):
+                compare(bits(result), bits(function(X)), X, what=code)
 
 
 def test_comparisons_are_the_hosts(gpu: vc.Runtime) -> None:
@@ -79,11 +79,13 @@ def test_comparisons_are_the_hosts(gpu: vc.Runtime) -> None:
              "ge": np.greater_equal}  # fmt: skip
     builds = [(lambda b, p, q, code=code: b.cast(b.compute(code, p, q), ir.UINT32), "uint32") for code in tests]
     for group in batches(zip(tests.items(), builds, strict=True), 3):
-        for ((code, function), _), found in zip(group, computed(gpu, [X, Y], [each[1] for each in group]), strict=True):
-            compare(found, function(X, Y).astype(np.uint32), X, Y, what=code)
+        for ((code, function), _), result in zip(
+            group, computed(gpu, [X, Y], [item[1] for item in group]), strict=True
+        ):
+            compare(result, function(X, Y).astype(np.uint32), X, Y, what=code)
     builds = [(lambda b, p, code=code: b.cast(b.compute(code, p), ir.UINT32), "uint32") for code in ("isnan", "isinf")]
-    for function, found in zip((np.isnan, np.isinf), computed(gpu, [X], builds), strict=True):
-        compare(found, function(X).astype(np.uint32), X, what=function.__name__)
+    for function, result in zip((np.isnan, np.isinf), computed(gpu, [X], builds), strict=True):
+        compare(result, function(X).astype(np.uint32), X, what=function.__name__)
 
 
 def test_a_fused_multiply_add_is_rounded_once(gpu: vc.Runtime) -> None:
@@ -93,9 +95,9 @@ def test_a_fused_multiply_add_is_rounded_once(gpu: vc.Runtime) -> None:
         z = np.where(rng.random(len(z)) < 0.4, -x * y * (1 + rng.integers(-3, 4, len(z)) * 2.0**-52), z)
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
     x, y, z = x[finite], y[finite], z[finite]
-    (found,) = computed(gpu, [x, y, z], [(lambda b, p, q, r: b.compute("fma", p, q, r), "float64")])
+    (result,) = computed(gpu, [x, y, z], [(lambda b, p, q, r: b.compute("fma", p, q, r), "float64")])
     expected = [rounded(*row) for row in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
-    compare(bits(found), bits(np.array(expected)), x, y, z, what="fma")
+    compare(bits(result), bits(np.array(expected)), x, y, z, what="fma")
 
 
 def rounded(x: float, y: float, z: float) -> float:
@@ -111,27 +113,27 @@ def rounded(x: float, y: float, z: float) -> float:
 def test_conversions_are_the_hosts(gpu: vc.Runtime) -> None:
     with np.errstate(all="ignore"):
         single = X.astype(np.float32)
-        (found,) = computed(gpu, [X], [(lambda b, p: b.bitcast(b.cast(p, ir.FLOAT32), ir.UINT32), "uint32")])
-        compare(found.view(np.float32), single, X, what="to float32")
+        (result,) = computed(gpu, [X], [(lambda b, p: b.bitcast(b.cast(p, ir.FLOAT32), ir.UINT32), "uint32")])
+        compare(result.view(np.float32), single, X, what="to float32")
         given = single.view(np.uint32)
-        (found,) = computed(gpu, [given], [(lambda b, p: b.cast(b.bitcast(p, ir.FLOAT32), ir.FLOAT64), "float64")])
-        compare(bits(found), bits(single.astype(np.float64)), single, what="from float32")
+        (result,) = computed(gpu, [given], [(lambda b, p: b.cast(b.bitcast(p, ir.FLOAT32), ir.FLOAT64), "float64")])
+        compare(bits(result), bits(single.astype(np.float64)), single, what="from float32")
         if "shaderFloat16" in gpu.device.features:
             half = X.astype(np.float16).astype(np.float32)
             cast = [(lambda b, p: b.bitcast(b.cast(b.cast(p, ir.FLOAT16), ir.FLOAT32), ir.UINT32), "uint32")]
-            (found,) = computed(gpu, [X], cast)
-            assert np.array_equal(found.view(np.float32), half, equal_nan=True)
-            assert np.array_equal(np.signbit(found.view(np.float32)[half == 0]), np.signbit(half[half == 0]))
+            (result,) = computed(gpu, [X], cast)
+            assert np.array_equal(result.view(np.float32), half, equal_nan=True)
+            assert np.array_equal(np.signbit(result.view(np.float32)[half == 0]), np.signbit(half[half == 0]))
         for kind in ("int64", "uint64", "int32", "uint32"):
             limits, scalar = np.iinfo(kind), ir.SCALARS[kind]
             inside = X[(limits.min <= X) & (2.0 ** (limits.bits - (kind[0] == "i")) > X)]
-            (found,) = computed(gpu, [inside], [(lambda b, p, to=scalar: b.cast(p, to), kind)])
-            compare(found, inside.astype(kind), inside, what=f"to {kind}")
+            (result,) = computed(gpu, [inside], [(lambda b, p, to=scalar: b.cast(p, to), kind)])
+            compare(result, inside.astype(kind), inside, what=f"to {kind}")
             rng = np.random.default_rng(5)
             whole = rng.integers(limits.min, limits.max, 500, kind, endpoint=True)
             whole >>= rng.integers(0, limits.bits, 500).astype(kind)
-            (found,) = computed(gpu, [whole], [(lambda b, p: b.cast(p, ir.FLOAT64), "float64")])
-            compare(bits(found), bits(whole.astype(np.float64)), whole, what=f"from {kind}")
+            (result,) = computed(gpu, [whole], [(lambda b, p: b.cast(p, ir.FLOAT64), "float64")])
+            compare(bits(result), bits(whole.astype(np.float64)), whole, what=f"from {kind}")
 
 
 PROGRAM = """

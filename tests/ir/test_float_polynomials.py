@@ -37,9 +37,9 @@ def test_polynomials_are_as_near_as_float64(gpu: vc.Runtime, names: list[str]) -
          "float64")
         for at, name in enumerate(names)
     ]  # fmt: skip
-    for name, given, found in zip(names, x, computed(gpu, x, builds), strict=True):
+    for name, given, result in zip(names, x, computed(gpu, x, builds), strict=True):
         coefficients = [Fraction(number) for number in getattr(FixedPoint, name).coefficients]
-        for number, value in zip(given.tolist(), found.tolist(), strict=True):
+        for number, value in zip(given.tolist(), result.tolist(), strict=True):
             exact = sum((c * Fraction(number) ** k for k, c in enumerate(coefficients)), Fraction())
             error = abs(Fraction(value) - exact)
             # Half a unit of the rounded result, and of the sums a part of what they may be.
@@ -86,12 +86,14 @@ def test_functions_are_right_to_six_tenths_of_an_ulp(gpu: vc.Runtime, name: str)
     rng = np.random.default_rng(0)
     x = np.concatenate([SPECIAL, rng.uniform(0, 745, 500), rng.normal(size=500) * 2.0 ** rng.integers(-60, 40, 500)])
     x = np.concatenate([x, -x, 1 + rng.uniform(-1, 1, 300) * 2.0 ** -rng.integers(1, 53, 300)])
-    (found,) = computed(gpu, [x], [(lambda b, p: b.append(Op("in_fixed_point", ir.FLOAT64, [p], function)), "float64")])
+    (result,) = computed(
+        gpu, [x], [(lambda b, p: b.append(Op("in_fixed_point", ir.FLOAT64, [p], function)), "float64")]
+    )
     with np.errstate(all="ignore"):
         exact = oracle(x.astype(np.longdouble))
         nearest = exact.astype(np.float64)
-        error = np.abs((found - exact) / np.spacing(np.abs(nearest)))
-    same = (found == nearest) & (np.signbit(found) == np.signbit(nearest)) | (np.isnan(found) & np.isnan(nearest))
+        error = np.abs((result - exact) / np.spacing(np.abs(nearest)))
+    same = (result == nearest) & (np.signbit(result) == np.signbit(nearest)) | (np.isnan(result) & np.isnan(nearest))
     assert np.all(same | (error < 0.6)), x[~(same | (error < 0.6))]
 
 
@@ -118,13 +120,13 @@ def test_functions_of_two_are_right_to_six_tenths_of_an_ulp(gpu: vc.Runtime, nam
         pytest.skip("NumPy has no wider type here")
     x, y = points(name)
     function, oracle = (FixedPoint.POWER, np.power) if name == "pow" else (FixedPoint.ANGLE, np.arctan2)
-    (found,) = computed(
+    (result,) = computed(
         gpu, [x, y], [(lambda b, *args: b.append(Op("in_fixed_point", ir.FLOAT64, args, function)), "float64")]
     )
     with np.errstate(all="ignore"):
         exact = oracle(x.astype(np.longdouble), y.astype(np.longdouble))
         nearest = exact.astype(np.float64)
-        error = np.abs((found - exact) / np.spacing(np.abs(nearest)))
-    same = (found == nearest) & (np.signbit(found) == np.signbit(nearest)) | (np.isnan(found) & np.isnan(nearest))
+        error = np.abs((result - exact) / np.spacing(np.abs(nearest)))
+    same = (result == nearest) & (np.signbit(result) == np.signbit(nearest)) | (np.isnan(result) & np.isnan(nearest))
     wrong = ~(same | (error < 0.6))
-    assert not wrong.any(), (x[wrong], y[wrong], found[wrong], nearest[wrong])
+    assert not wrong.any(), (x[wrong], y[wrong], result[wrong], nearest[wrong])

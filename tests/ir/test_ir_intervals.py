@@ -33,7 +33,7 @@ def test_the_bound_is_never_passed(function: ir.Function, bias: int, known: bool
 
 def iterations(trace: interpreter.Trace) -> int:
     """How often an invocation starts loops over, all loops together."""
-    return sum(len(each) - 1 + sum(map(iterations, each)) for each in trace.values())
+    return sum(len(item) - 1 + sum(map(iterations, item)) for item in trace.values())
 
 
 @given(function=functions(), bias=st.integers(-3, 3), limit=st.integers(0, 12), optimized=st.booleans())

@@ -31,8 +31,8 @@ def test_a_workgroup_turns_its_part_around(gpu: vc.Runtime) -> None:
     b.barrier()
     b.store(data, me, b.load(tile, b.compute("sub", b.const(GROUP - 1, ir.UINT32), here)))
     array = np.random.default_rng(0).random(4 * GROUP, np.float32)
-    (found,) = launched(gpu, function, array)
-    assert np.array_equal(found, array.reshape(4, GROUP)[:, ::-1].ravel())
+    (result,) = launched(gpu, function, array)
+    assert np.array_equal(result, array.reshape(4, GROUP)[:, ::-1].ravel())
 
 
 @pytest.mark.parametrize("kind", [ir.INT32, ir.UINT32], ids=str)
@@ -45,12 +45,12 @@ def test_atomics_combine_what_all_invocations_bring(gpu: vc.Runtime, name: str, 
     b.atomic(name, out, b.compute("and", me, b.const(1, ir.UINT32)), b.load(data, me))
     array = np.random.default_rng(1).integers(-(2**31), 2**31, 4 * GROUP).astype(kind.numpy)
     start = np.array([5, 77], kind.numpy)
-    found = launched(gpu, function, array, start)[1]
+    result = launched(gpu, function, array, start)[1]
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and}.get(
         name, np.bitwise_or if name == "or" else np.bitwise_xor
     )
     expected = [ufunc.reduce(np.append(array[parity::2], start[parity])) for parity in (0, 1)]
-    assert found.tolist() == np.array(expected).astype(kind.numpy).tolist()
+    assert result.tolist() == np.array(expected).astype(kind.numpy).tolist()
 
 
 def test_exchanges_hand_on_what_was_there(gpu: vc.Runtime) -> None:
@@ -81,10 +81,10 @@ def test_vectors_and_ids_in_three_dimensions(gpu: vc.Runtime) -> None:
     total = b.compute("add", b.compute("add", b.extract(squares, 0), b.extract(squares, 1)), b.extract(squares, 2))
     b.store(out, linear, total)
     ir.verify(function)
-    found = gpu.zeros((4, 4, 4), np.uint32)
-    gpu.kernel(ir.lower(function).spirv, name="ids")(found, grid=(2, 2, 2))
+    result = gpu.zeros((4, 4, 4), np.uint32)
+    gpu.kernel(ir.lower(function).spirv, name="ids")(result, grid=(2, 2, 2))
     z, y, x = np.indices((4, 4, 4))
-    assert np.array_equal(found.numpy(), x * x + y * y + z * z)
+    assert np.array_equal(result.numpy(), x * x + y * y + z * z)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -99,15 +99,15 @@ def test_a_branch_hands_over_what_is_there_or_what_it_computes(gpu: vc.Runtime, 
     branch = b.if_(b.compute("eq", parity, b.const(1, ir.UINT32)))
     for region, given, only in zip((branch.then, branch.otherwise), (values, values[::-1]), bare, strict=True):
         with region:  # two results, which the other way has the other way round
-            b.yield_(*given if only else [b.compute("mul", each, each) for each in given])
+            b.yield_(*given if only else [b.compute("mul", arg, arg) for arg in given])
     one, other = (b.extract(each, 1) if wide else each for each in branch.results)
     b.store(out, me, b.compute("add", one, b.compute("mul", other, b.const(0.5, ir.FLOAT32))))
-    (found,) = launched(gpu, function, np.zeros(4 * GROUP, np.float32))
+    (result,) = launched(gpu, function, np.zeros(4 * GROUP, np.float32))
     x_there = np.arange(4 * GROUP, dtype=np.float32)
     then, otherwise = (x_there, -x_there), (-x_there, x_there)
     then, otherwise = (ways if only else (x_there**2,) * 2 for ways, only in zip((then, otherwise), bare, strict=True))
     odd = x_there % 2 == 1
-    assert np.array_equal(found, np.where(odd, then[0], otherwise[0]) + np.where(odd, then[1], otherwise[1]) / 2)
+    assert np.array_equal(result, np.where(odd, then[0], otherwise[0]) + np.where(odd, then[1], otherwise[1]) / 2)
 
 
 def test_an_early_return_and_an_endless_looking_loop(gpu: vc.Runtime) -> None:
@@ -128,10 +128,10 @@ def test_an_early_return_and_an_endless_looking_loop(gpu: vc.Runtime) -> None:
     assert not b.reachable
     b.finish(function.body)
     ir.verify(ir.optimize(function))
-    found = gpu.full(GROUP, -1, np.int32)
-    gpu.kernel(ir.lower(function).spirv, name="ends")(found, 20)
+    result = gpu.full(GROUP, -1, np.int32)
+    gpu.kernel(ir.lower(function).spirv, name="ends")(result, 20)
     expected = [next(k for k in range(i, 99, 3) if k > 10) if i < 20 else -1 for i in range(GROUP)]
-    assert found.numpy().tolist() == expected
+    assert result.numpy().tolist() == expected
 
 
 def test_a_vector_is_loaded_reinterpreted_and_stored(gpu: vc.Runtime) -> None:
@@ -140,8 +140,8 @@ def test_a_vector_is_loaded_reinterpreted_and_stored(gpu: vc.Runtime) -> None:
     reals = function.buffer("reals", ir.FLOAT32, lanes=2)
     b = ir.Builder(function)
     me = b.builtin("global_id")
-    found = b.load(words, me)
-    first, last = (b.bitcast(b.extract(found, lane), ir.FLOAT32) for lane in (0, 3))
+    result = b.load(words, me)
+    first, last = (b.bitcast(b.extract(result, lane), ir.FLOAT32) for lane in (0, 3))
     b.store(reals, me, b.vector(last, first))
     array = np.random.default_rng(0).random((4 * GROUP, 4), np.float32)
     _, swapped = launched(gpu, function, array.view(np.uint32), np.zeros((4 * GROUP, 2), np.float32))
@@ -159,8 +159,8 @@ def test_a_bitcast_keeps_all_bits(gpu: vc.Runtime) -> None:
     halves = b.bitcast(b.load(data, me), ir.types.vector(ir.UINT32, 2))
     b.store(data, me, b.bitcast(b.vector(b.extract(halves, 1), b.extract(halves, 0)), ir.UINT64))
     array = np.random.default_rng(0).integers(0, 1 << 63, 4 * GROUP, np.uint64)
-    (found,) = launched(gpu, function, array)
-    assert np.array_equal(found, array << 32 | array >> 32)
+    (result,) = launched(gpu, function, array)
+    assert np.array_equal(result, array << 32 | array >> 32)
     with pytest.raises(ir.IrError, match="keeps the number of bits"):
         b.bitcast(me, ir.types.vector(ir.UINT32, 2))
 
@@ -201,9 +201,9 @@ def test_texels_are_loaded(gpu: vc.Runtime) -> None:
     again = b.compute("xor", me, b.const(1, ir.UINT32))
     b.store(out, me, b.compute("sub", b.load(data, me), b.load(data, again)))
     array = np.arange(64, dtype=np.uint32) ** 2
-    found = launched(gpu, function, array, np.zeros(64, np.uint32))[1].reshape(-1, 2, 4)
+    result = launched(gpu, function, array, np.zeros(64, np.uint32))[1].reshape(-1, 2, 4)
     rows = array.reshape(-1, 2, 4)
-    np.testing.assert_array_equal(found, rows - rows[:, ::-1])
+    np.testing.assert_array_equal(result, rows - rows[:, ::-1])
 
 
 def test_texels_are_only_loaded_and_only_four_uint32() -> None:

@@ -62,7 +62,7 @@ def computed(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = No
         builder.store(out, me, builder.cast(result, kind))
     ir.verify(function)
     target, padding = target_of(gpu), np.zeros(-n % 4)
-    arrays = [np.append(as_bytes(each), padding.astype(as_bytes(each).dtype)) for each in given]
+    arrays = [np.append(as_bytes(arg), padding.astype(as_bytes(arg).dtype)) for arg in given]
     bound = [gpu.array(each) for each in (*arrays, np.append(np.zeros(n), padding).astype(kind.numpy))]
     for at in ir.in_words(function, target):
         bound[at] = bound[at].view(np.uint32)
@@ -80,17 +80,17 @@ def as_bytes(array: Array) -> Array:
 
 def agree(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = None, *, exact: bool = True) -> None:
     try:
-        found = computed(gpu, code, given, attribute)
+        result = computed(gpu, code, given, attribute)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     expected = interpreter.compute(code, given, attribute)
     if exact:
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
     else:
-        assert found.dtype == expected.dtype
-        error = 2e-2 if found.dtype == np.float16 else 5e-4  # the sine of Vulkan may be wrong by 2**-11
-        np.testing.assert_allclose(found, expected, rtol=error, atol=error)
+        assert result.dtype == expected.dtype
+        error = 2e-2 if result.dtype == np.float16 else 5e-4  # the sine of Vulkan may be wrong by 2**-11
+        np.testing.assert_allclose(result, expected, rtol=error, atol=error)
 
 
 def pairs(kind: ir.Scalar) -> list[Array]:
@@ -133,12 +133,12 @@ def spread(kind: ir.Scalar) -> Array:
     random = np.random.default_rng(7)
     if kind.kind == "f":
         sizes = 2.0 ** np.arange(np.finfo(kind.name).minexp, np.finfo(kind.name).maxexp).astype(kind.numpy)
-        found = np.concatenate([sizes, np.nextafter(sizes, 0), sizes * random.uniform(1, 1.99, sizes.shape)])
-        found = found[np.abs(found) >= np.finfo(kind.name).tiny]
-        return np.concatenate([samples(kind), found, -found]).astype(kind.numpy)
+        result = np.concatenate([sizes, np.nextafter(sizes, 0), sizes * random.uniform(1, 1.99, sizes.shape)])
+        result = result[np.abs(result) >= np.finfo(kind.name).tiny]
+        return np.concatenate([samples(kind), result, -result]).astype(kind.numpy)
     limits = np.iinfo(kind.name)
     near = [sign * 2**n + d for n in range(kind.bits) for sign in (1, 3, -1, -3) for d in range(-2, 3)]
-    near = [each for each in near if limits.min <= each <= limits.max]
+    near = [item for item in near if limits.min <= item <= limits.max]
     wild = random.integers(limits.min, limits.max, 2000, dtype=kind.name, endpoint=True)
     return np.concatenate([samples(kind), np.array(near, kind.numpy), wild, wild >> kind.bits // 3])
 

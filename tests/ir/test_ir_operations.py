@@ -86,10 +86,10 @@ OF_NUMBERS = [(row.name, kind) for row in ir.OPERATIONS.values() if row.arity an
 def test_constants_are_folded_as_numpy_computes_them(name: str, kind: str) -> None:
     b, arity = ir.Builder(ir.Function("folded")), ir.OPERATIONS[name].arity
     for numbers in np.stack(np.meshgrid(*[NUMBERS[kind]] * (arity or 0)), -1).reshape(-1, arity or 0):
-        args = [b.const(each, TYPES[kind]) for each in numbers]
-        found = b.compute(name, *args)
-        if isinstance(found, ir.Constant):
+        args = [b.const(number, TYPES[kind]) for number in numbers]
+        result = b.compute(name, *args)
+        if isinstance(result, ir.Constant):
             expected = interpreter.compute(name, [arg.value for arg in args])
-            assert found.value.tobytes() == expected.tobytes(), numbers
+            assert result.value.tobytes() == expected.tobytes(), numbers
         else:
             assert ir.OPERATIONS[name].may_trap, numbers

@@ -69,8 +69,8 @@ def test_the_builder_refuses(made: Made, message: str) -> None:
 
 @pytest.mark.parametrize(("code", "kind"), [("sin", ir.FLOAT64), ("log1p", ir.FLOAT32)])
 def test_functions_without_an_instruction_are_not_lowered(made: Made, code: str, kind: ir.Scalar) -> None:
-    found = made.b.compute(code, made.b.cast(made.b.load(made.out, made.n), kind))
-    made.b.store(made.out, made.n, made.b.cast(found, ir.FLOAT32))
+    result = made.b.compute(code, made.b.cast(made.b.load(made.out, made.n), kind))
+    made.b.store(made.out, made.n, made.b.cast(result, ir.FLOAT32))
     with pytest.raises(ir.IrError, match=f"{code} of {kind} has no instruction"):
         ir.lower(made.function)
 

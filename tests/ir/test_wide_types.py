@@ -69,9 +69,9 @@ def words(host: HostArray) -> HostArray:
     return host.view(np.uint32).reshape(-1, 2) if host.dtype.itemsize == 8 else host
 
 
-def compare(found: HostArray, expected: HostArray, *operands: HostArray, what: str) -> None:
-    wrong = np.flatnonzero((found != expected) & ~((found != found) & (expected != expected)))
-    assert not wrong.size, (what, [x[wrong[:3]] for x in operands], found[wrong[:3]], expected[wrong[:3]])
+def compare(result: HostArray, expected: HostArray, *operands: HostArray, what: str) -> None:
+    wrong = np.flatnonzero((result != expected) & ~((result != result) & (expected != expected)))
+    assert not wrong.size, (what, [x[wrong[:3]] for x in operands], result[wrong[:3]], expected[wrong[:3]])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -89,8 +89,8 @@ def test_operations_on_two_numbers_give_numpys_bits(gpu: vc.Runtime, kind: str) 
             (lambda b, p, q, r, code=code: b.compute(code, p, r if code in shifts else q), kind) for code, _ in group
         ]
         with np.errstate(all="ignore"):
-            for (code, function), found in zip(group, computed(gpu, [x, y, shift], builds), strict=True):
-                compare(found, function(x, shift if code in shifts else y), x, y, what=code)
+            for (code, function), result in zip(group, computed(gpu, [x, y, shift], builds), strict=True):
+                compare(result, function(x, shift if code in shifts else y), x, y, what=code)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,10 +106,10 @@ def test_comparisons_and_selections(gpu: vc.Runtime, kind: str) -> None:
     }
     for group in batches(tests.items(), 3):
         builds = [(lambda b, p, q, code=code: b.cast(b.compute(code, p, q), ir.UINT32), "uint32") for code, _ in group]
-        for (code, function), found in zip(group, computed(gpu, [x, y], builds), strict=True):
-            compare(found, function(x, y).astype(np.uint32), x, y, what=code)
-    (found,) = computed(gpu, [x, y], [(lambda b, p, q: b.select(b.compute("lt", p, q), q, p), kind)])
-    compare(found, np.maximum(x, y), x, y, what="select")
+        for (code, function), result in zip(group, computed(gpu, [x, y], builds), strict=True):
+            compare(result, function(x, y).astype(np.uint32), x, y, what=code)
+    (result,) = computed(gpu, [x, y], [(lambda b, p, q: b.select(b.compute("lt", p, q), q, p), kind)])
+    compare(result, np.maximum(x, y), x, y, what="select")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -117,31 +117,31 @@ def test_operations_on_one_number(gpu: vc.Runtime, kind: str) -> None:
     x = np.array(CORNERS + _BITS.tolist()).view(kind)
     functions = {"not": np.invert} | ({"neg": np.negative, "abs": np.abs, "sign": np.sign} if kind == "int64" else {})
     builds = [(lambda b, p, code=code: b.compute(code, p), kind) for code in functions]
-    for (code, function), found in zip(functions.items(), computed(gpu, [x], builds), strict=True):
-        compare(found, function(x), x, what=code)
+    for (code, function), result in zip(functions.items(), computed(gpu, [x], builds), strict=True):
+        compare(result, function(x), x, what=code)
     for amounts in batches((0, 1, 31, 32, 33, 63), 2):
         codes = [(code, amount) for code in ("shl", "shr") for amount in amounts]
         shifts = [
             (lambda b, p, code=code, by=by: b.compute(code, p, b.const(by, ir.SCALARS[kind])), kind)
             for code, by in codes
         ]
-        for (code, amount), found in zip(codes, computed(gpu, [x], shifts), strict=True):
+        for (code, amount), result in zip(codes, computed(gpu, [x], shifts), strict=True):
             shift = {"shl": np.left_shift, "shr": np.right_shift}[code]
-            compare(found, shift(x, np.array(amount, kind)), x, what=f"{code} {amount}")
+            compare(result, shift(x, np.array(amount, kind)), x, what=f"{code} {amount}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_quotients_by_constants(gpu: vc.Runtime, kind: str) -> None:
     x = np.array(CORNERS + _BITS.tolist()).view(kind)
     x = x[x != np.iinfo(kind).min] if kind == "int64" else x
-    divisors = [each for each in CORNERS if each and (kind == "int64" or each > 0)]
+    divisors = [corner for corner in CORNERS if corner and (kind == "int64" or corner > 0)]
     divisors += [] if kind == "int64" else [2**64 - 1, 2**63 + 1, 2**64 - 59]
     scalar = ir.SCALARS[kind]
     for group in batches(divisors, 4):
         for code, function in {"div": truncated, "mod": np.mod}.items():
             builds = [(lambda b, p, by=by, code=code: b.compute(code, p, b.const(by, scalar)), kind) for by in group]
-            for by, found in zip(group, computed(gpu, [x], builds), strict=True):
-                compare(found, function(x, np.array(by, kind)), x, what=f"{code} {by}")
+            for by, result in zip(group, computed(gpu, [x], builds), strict=True):
+                compare(result, function(x, np.array(by, kind)), x, what=f"{code} {by}")
 
 
 def test_a_quotient_by_a_constant_has_no_loop_and_no_division() -> None:
@@ -168,20 +168,20 @@ def test_conversions(gpu: vc.Runtime, kind: str) -> None:
     builds = [(lambda b, p, to=to: b.cast(p, ir.SCALARS[to]), to) for to in targets]
     with np.errstate(all="ignore"):
         for group in batches(zip(builds, targets, strict=True), 3):
-            for (_, to), found in zip(group, computed(gpu, [x], [build for build, _ in group]), strict=True):
-                compare(found, x.astype(to), x, what=to)
+            for (_, to), result in zip(group, computed(gpu, [x], [build for build, _ in group]), strict=True):
+                compare(result, x.astype(to), x, what=to)
         floats = np.ldexp(_RANDOM.uniform(0.5, 1, 300), _RANDOM.integers(-2, 63, 300)) * _RANDOM.choice([-1, 1], 300)
         floats = np.concatenate(
             [[0, 0.5, 0.99, 1, 2.0**24, 2.0**31, 2.0**32, 2.0**62], abs(floats) if kind[0] == "u" else floats]
         )
         for source in ("float32", *targets[5:]):
             given = floats.astype(source)
-            (found,) = computed(gpu, [given], [(lambda b, p: b.cast(p, ir.SCALARS[kind]), kind)])
-            compare(found, given.astype(kind), given, what=source)
+            (result,) = computed(gpu, [given], [(lambda b, p: b.cast(p, ir.SCALARS[kind]), kind)])
+            compare(result, given.astype(kind), given, what=source)
         for source in ("int32", "uint32"):
             given = np.array([0, 1, -1, 2**31 - 1, -(2**31)]).astype(source)
-            (found,) = computed(gpu, [given], [(lambda b, p: b.cast(p, ir.SCALARS[kind]), kind)])
-            compare(found, given.astype(kind), given, what=source)
+            (result,) = computed(gpu, [given], [(lambda b, p: b.cast(p, ir.SCALARS[kind]), kind)])
+            compare(result, given.astype(kind), given, what=source)
 
 
 @pytest.mark.pure
@@ -224,7 +224,7 @@ def test_subgroups_combine_wide_numbers(gpu: vc.Runtime, name: str) -> None:
     scan, _, code = name.rpartition("_")
     combine = {"add": np.add, "min": np.minimum, "max": np.maximum, "mul": np.multiply}[code]
     x = np.resize(_BITS, 64)
-    (found,) = computed(gpu, [x], [(lambda b, p: b.subgroup(name, p), "int64")])
+    (result,) = computed(gpu, [x], [(lambda b, p: b.subgroup(name, p), "int64")])
     rows = x.reshape(-1, size)
     with np.errstate(all="ignore"):
         scanned = combine.accumulate(rows, axis=1)
@@ -235,7 +235,7 @@ def test_subgroups_combine_wide_numbers(gpu: vc.Runtime, name: str) -> None:
     else:
         first = np.full((len(rows), 1), np.iinfo(np.int64).min)
         expected = np.concatenate([first, scanned[:, :-1]], axis=1)
-    compare(found, expected.reshape(-1), x, what=name)
+    compare(result, expected.reshape(-1), x, what=name)
 
 
 def test_vectors_and_workgroup_memory(gpu: vc.Runtime) -> None:

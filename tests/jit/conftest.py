@@ -63,13 +63,13 @@ def _checked_modules(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def checked(function: ir.Function, *target: ir.Target) -> ir.KernelModule:
         ir.verify(function)
-        found = lower(function, *target)
-        module = Module.parse(found.spirv)
-        if zlib.crc32(found.spirv) % 4 == 0:  # much of a test's time, and its modules are alike
+        result = lower(function, *target)
+        module = Module.parse(result.spirv)
+        if zlib.crc32(result.spirv) % 4 == 0:  # much of a test's time, and its modules are alike
             validate(module)  # at run time, only modules from outside are
-        assert in_words(found.interface, target[0].missing_types if target else ()) == reflect(module)
-        assert plain_data.loads(plain_data.dumps(found.interface)) == found.interface
-        validator.expect(found.spirv)
-        return found
+        assert in_words(result.interface, target[0].missing_types if target else ()) == reflect(module)
+        assert plain_data.loads(plain_data.dumps(result.interface)) == result.interface
+        validator.expect(result.spirv)
+        return result
 
     monkeypatch.setattr(ir, "lower", checked)

@@ -34,7 +34,7 @@ def run_by_numba(text: str, arrays: list[np.ndarray[Any, Any]], arguments: list[
     given = [array.copy() for array in arrays]
     for i in range(N):
         scope["kernel"](i, *given, *arguments)
-    return [each.tolist() for each in given]
+    return [arg.tolist() for arg in given]
 
 
 def by_numba(runtime: Any, launcher: Any, random: Random) -> str:

@@ -29,12 +29,12 @@ def random() -> np.random.Generator:
 def run(gpu: Any, kernel: Any, n: int, out: HostArray, *args: Any, local_size: int = 64) -> HostArray:
     """Launches kernel(*args, out) with `n` invocations or more, and returns what is in `out` then."""
     try:
-        arrays = [gpu.array(each) if isinstance(each, np.ndarray) else each for each in (*args, out)]
+        arrays = [gpu.array(arg) if isinstance(arg, np.ndarray) else arg for arg in (*args, out)]
         kernel[-(-n // local_size), local_size](*arrays)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
-    found: HostArray = arrays[-1].numpy()
-    return found
+    result: HostArray = arrays[-1].numpy()
+    return result
 
 
 # -- hashes and codes -----------------------------------------------------------------------------------------------
@@ -89,8 +89,10 @@ def test_sha256(gpu: Any, random: np.random.Generator) -> None:
     blocks = np.zeros((20, 64), np.uint8)
     blocks[:, :55], blocks[:, 55] = messages, 0x80
     blocks[:, 62:] = divmod(55 * 8, 256)
-    found = run(gpu, sha256, 20, np.zeros((20, 8), np.uint32), blocks)
-    assert [each.astype(">u4").tobytes() for each in found] == [hashlib.sha256(each).digest() for each in messages]
+    result = run(gpu, sha256, 20, np.zeros((20, 8), np.uint32), blocks)
+    assert [array.astype(">u4").tobytes() for array in result] == [
+        hashlib.sha256(message).digest() for message in messages
+    ]
 
 
 def shifted_8(c: int) -> int:
@@ -114,8 +116,8 @@ def crc32(data, out):
 
 def test_crc32(gpu: Any, random: np.random.Generator) -> None:
     data = random.integers(0, 256, (37, 50), np.uint8)
-    found = run(gpu, crc32, 37, np.zeros(37, np.uint32), data)
-    assert found.tolist() == [zlib.crc32(each.tobytes()) for each in data]
+    result = run(gpu, crc32, 37, np.zeros(37, np.uint32), data)
+    assert result.tolist() == [zlib.crc32(array.tobytes()) for array in data]
 
 
 ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
@@ -199,8 +201,8 @@ def test_civil_dates(gpu: Any, random: np.random.Generator) -> None:
     days = random.integers(-700_000, 700_000, 200).astype(np.int32)
     start = datetime.date(1970, 1, 1)
     expected = [start + datetime.timedelta(int(n)) for n in days]
-    found = run(gpu, civil_dates, 200, np.zeros((200, 3), np.int32), days)
-    assert found.tolist() == [[each.year, each.month, each.day] for each in expected]
+    result = run(gpu, civil_dates, 200, np.zeros((200, 3), np.int32), days)
+    assert result.tolist() == [[item.year, item.month, item.day] for item in expected]
 
 
 def power_modulo(base, exponent, modulus):
@@ -333,8 +335,8 @@ def permutations(out):
 
 
 def test_permutations(gpu: Any) -> None:
-    found = run(gpu, permutations, 120, np.zeros((120, 5), np.int32))
-    assert [*map(tuple, found.tolist())] == [*itertools.permutations(range(5))]
+    result = run(gpu, permutations, 120, np.zeros((120, 5), np.int32))
+    assert [*map(tuple, result.tolist())] == [*itertools.permutations(range(5))]
 
 
 # -- searches -------------------------------------------------------------------------------------------------------
@@ -447,8 +449,8 @@ def insertion_points(table, x, out):
 
 def test_insertion_points(gpu: Any, random: np.random.Generator) -> None:
     table, x = np.sort(random.integers(-50, 50, 33)).astype(np.int32), np.arange(-60, 60, dtype=np.int32)
-    found = run(gpu, insertion_points, x.size, np.zeros(x.size, np.int32), table, x)
-    assert np.array_equal(found, np.searchsorted(table, x))
+    result = run(gpu, insertion_points, x.size, np.zeros(x.size, np.int32), table, x)
+    assert np.array_equal(result, np.searchsorted(table, x))
 
 
 @vc.kernel
@@ -485,8 +487,8 @@ def smallest(x, out):
 
 def test_smallest(gpu: Any, random: np.random.Generator) -> None:
     x = random.integers(0, 100, (20, 30)).astype(np.float32)
-    found = run(gpu, smallest, 20, np.zeros((20, 4), np.float32), x)
-    assert np.array_equal(found, np.sort(x, 1)[:, :4])
+    result = run(gpu, smallest, 20, np.zeros((20, 4), np.float32), x)
+    assert np.array_equal(result, np.sort(x, 1)[:, :4])
 
 
 # -- graphs and tables ------------------------------------------------------------------------------------------------
@@ -544,7 +546,7 @@ def test_connected_components(gpu: Any, random: np.random.Generator) -> None:
         whole = groups[a] | groups[b]
         for n in whole:
             groups[n] = whole
-    assert [root(parent, n) for n in range(100)] == [min(each) for each in groups]
+    assert [root(parent, n) for n in range(100)] == [min(group) for group in groups]
 
 
 @vc.kernel
@@ -608,10 +610,10 @@ def test_game_of_life(gpu: Any, random: np.random.Generator) -> None:
     cells = random.random((9, 64)) < 0.4
 
     def packed(cells: HostArray) -> HostArray:
-        found: HostArray = np.packbits(cells, axis=1, bitorder="little").view("<u4")
-        return found
+        result: HostArray = np.packbits(cells, axis=1, bitorder="little").view("<u4")
+        return result
 
-    around = sum(np.roll(cells, each, (0, 1)).astype(int) for each in itertools.product((-1, 0, 1), repeat=2)) - cells
+    around = sum(np.roll(cells, item, (0, 1)).astype(int) for item in itertools.product((-1, 0, 1), repeat=2)) - cells
     expected = packed((around == 3) | cells & (around == 2))
     assert np.array_equal(run(gpu, lives, 18, np.zeros((9, 2), np.uint32), packed(cells)), expected)
 
@@ -671,8 +673,8 @@ def test_systems_of_equations(gpu: Any, random: np.random.Generator) -> None:
     matrices = (random.random((20, 4, 4)) + 2 * np.eye(4)[random.permutation(4)]).astype(np.float32)
     right = random.random((20, 4), np.float32)
     expected = np.linalg.solve(matrices, right[..., None])[..., 0]
-    found = run(gpu, solutions, 20, np.zeros((20, 4), np.float32), matrices, right)
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    result = run(gpu, solutions, 20, np.zeros((20, 4), np.float32), matrices, right)
+    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-4)
 
 
 def lorenz(x, y, z):
@@ -710,8 +712,8 @@ def test_trajectories(gpu: Any, random: np.random.Generator) -> None:
     expected = [tuple(map(float, row)) for row in starts]
     for _ in range(20):
         expected = [rk4(state, 0.005, lorenz) for state in expected]
-    found = run(gpu, trajectories, 10, np.zeros((10, 3), np.float32), starts, 20)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    result = run(gpu, trajectories, 10, np.zeros((10, 3), np.float32), starts, 20)
+    np.testing.assert_allclose(result, expected, rtol=1e-4)
 
 
 # -- work of a whole group --------------------------------------------------------------------------------------------
@@ -745,8 +747,8 @@ def prefix_sums(x, out):
 
 def test_prefix_sums(gpu: Any, random: np.random.Generator) -> None:
     x = random.integers(0, 9, (3, 64)).astype(np.float32)
-    found = run(gpu, prefix_sums, 96, np.zeros(192, np.float32), x.reshape(-1), local_size=32)
-    assert np.array_equal(found.reshape(3, 64), np.cumsum(x, 1) - x)
+    result = run(gpu, prefix_sums, 96, np.zeros(192, np.float32), x.reshape(-1), local_size=32)
+    assert np.array_equal(result.reshape(3, 64), np.cumsum(x, 1) - x)
 
 
 @vc.kernel
@@ -772,8 +774,8 @@ def sorted_groups(x, out):
 
 def test_sorted_groups(gpu: Any, random: np.random.Generator) -> None:
     x = random.integers(-99, 99, (3, 64)).astype(np.int32)
-    found = run(gpu, sorted_groups, 96, np.zeros(192, np.int32), x.reshape(-1), local_size=32)
-    assert np.array_equal(found.reshape(3, 64), np.sort(x, 1))
+    result = run(gpu, sorted_groups, 96, np.zeros(192, np.int32), x.reshape(-1), local_size=32)
+    assert np.array_equal(result.reshape(3, 64), np.sort(x, 1))
 
 
 @vc.kernel

@@ -151,7 +151,7 @@ def test_types_of_arrays() -> None:
     assert vc.float32[:] == ArrayType(np.dtype("float32"), 1)
     assert vc.bool_ == np.bool_
     assert vc.bool_[:] == ArrayType(np.dtype(bool), 1)
-    assert [str(each) for each in (vc.int8[()], vc.int8[:], vc.int8[:, :, :])] == [
+    assert [str(item) for item in (vc.int8[()], vc.int8[:], vc.int8[:, :, :])] == [
         "int8[()]",
         "int8[:]",
         "int8[:, :, :]",
@@ -171,9 +171,9 @@ def test_numbers_become_what_is_annotated(name: str) -> None:
             with pytest.raises(TypeError, match="is annotated as an integer"):
                 converted("x", kind, number)
         else:
-            found = converted("x", kind, number)
-            assert type(found) is kind
-            assert found == kind(number)
+            result = converted("x", kind, number)
+            assert type(result) is kind
+            assert result == kind(number)
 
 
 LATE = """

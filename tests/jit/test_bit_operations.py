@@ -32,7 +32,7 @@ def samples(dtype: str) -> Array:
 
 
 def patterns(x: Array) -> list[int]:
-    return [int(each) for each in x.view(f"u{x.dtype.itemsize}")]
+    return [int(item) for item in x.view(f"u{x.dtype.itemsize}")]
 
 
 @pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
@@ -53,12 +53,12 @@ def test_counts_and_reversal(gpu: Any, dtype: str) -> None:
         kernel[-(-x.size // 64), 64](gpu.array(x), counts, turned)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
-    exact = [[function(each, width) for each in patterns(x)] for function in COUNTS.values()]
+    exact = [[function(pattern, width) for pattern in patterns(x)] for function in COUNTS.values()]
     np.testing.assert_array_equal(counts.numpy(), exact)
-    found = patterns(turned.numpy())
-    assert found == [reversed_bits(each, width) for each in patterns(x)]
-    assert [[function(each) for each in x] for function in COUNTS] == exact, "on the host"
-    assert [vc.bit_reverse(each).tobytes() for each in x] == [each.tobytes() for each in turned.numpy()]
+    result = patterns(turned.numpy())
+    assert result == [reversed_bits(pattern, width) for pattern in patterns(x)]
+    assert [[function(item) for item in x] for function in COUNTS] == exact, "on the host"
+    assert [vc.bit_reverse(item).tobytes() for item in x] == [array.tobytes() for array in turned.numpy()]
 
 
 @pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)

@@ -62,9 +62,9 @@ def scattered(x, out, step):
 
 
 @vc.kernel
-def anywhere(x, found):
+def anywhere(x, result):
     if x[vc.global_id(0)] > 0:
-        found[0] = True
+        result[0] = True
 
 
 @vc.kernel
@@ -122,7 +122,7 @@ def test_views_and_their_neighbours(words: vc.Runtime, n: int, seed: int, data: 
     flipped(out, out=out)
     c[...] = ~c
     same()
-    assert [each.numpy().tolist() for each in both(x, out)] == [(a & c).tolist(), (a | c).tolist()]
+    assert [array.numpy().tolist() for array in both(x, out)] == [(a & c).tolist(), (a | c).tolist()]
     assert vc.reduce("a != b", False)(x).item() == (a.sum() % 2 == 1)
 
 
@@ -179,7 +179,9 @@ def test_what_is_loaded_may_be_what_a_store_clears_first() -> None:
     me = b.builtin("global_id")
     b.store(out, me, b.compute("not", b.load(x, me)))
     module = Module.parse(ir.lower(ir.optimize(function), ir.Target(missing_types=("int8", "uint8"))).spirv)
-    decorations = [each.operands[1] for each in module.annotations if each.opcode == opcodes.OpDecorate]
+    decorations = [
+        instruction.operands[1] for instruction in module.annotations if instruction.opcode == opcodes.OpDecorate
+    ]
     assert decorations.count(Decoration.Aliased) == 2
     assert Decoration.NonWritable not in decorations
 
@@ -196,9 +198,9 @@ def test_a_launch_owns_the_words_that_it_stores_bytes_to(words: vc.Runtime) -> N
 
 def test_many_store_true_to_one_byte(words: vc.Runtime) -> None:
     x = words.array(np.float32([0] * 200 + [1] * 100))
-    found = words.zeros(3, bool)
-    anywhere[300](x, found[1:2])
-    assert found.numpy().tolist() == [False, True, False]
+    result = words.zeros(3, bool)
+    anywhere[300](x, result[1:2])
+    assert result.numpy().tolist() == [False, True, False]
 
 
 def test_bools_in_other_memory(words: vc.Runtime) -> None:

@@ -88,9 +88,9 @@ def test_a_helper_that_is_saved_before_the_first_launch(
     with pytest.raises(vc.KernelError, match="the source of changed has changed since it was imported"):
         LAUNCHES[launch](module, x)
     file.write_text(TEXT)
-    found = LAUNCHES[launch](module, x)
-    found = found.numpy() if launch in ("vectorize", "reduce") else x.numpy()
-    assert found.tolist() == (4.0 if launch == "reduce" else [-2, 0, 2, 4])
+    result = LAUNCHES[launch](module, x)
+    result = result.numpy() if launch in ("vectorize", "reduce") else x.numpy()
+    assert result.tolist() == (4.0 if launch == "reduce" else [-2, 0, 2, 4])
 
 
 ANNOTATED = """
@@ -186,7 +186,7 @@ def run(text: str, name: str, level: int = -1, *, divided: bool = False) -> dict
     """Runs a text that Python finds by its name; each statement compiled by itself, as in a notebook, if `divided`."""
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
     tree, scope = ast.parse(text), {"__name__": "mine"}
-    for part in [[each] for each in tree.body] if divided else [tree.body]:
+    for part in [[item] for item in tree.body] if divided else [tree.body]:
         exec(compile(ast.Module(part, []), name, "exec", dont_inherit=True, optimize=level), scope)
     return scope
 
@@ -201,9 +201,9 @@ def test_functions_of_all_kinds_have_their_code(source: str, level: int, divided
     if divided and "__future__" in text:
         pytest.skip("a statement for itself has no future")
     for function in run(text, name, level, divided=divided)["found"]:
-        found = read(function)
-        assert found.file == name
-        assert found.code is function.__code__
+        result = read(function)
+        assert result.file == name
+        assert result.code is function.__code__
     changed = text.replace("x", "z")
     linecache.cache[name] = len(changed), None, changed.splitlines(keepends=True), name
     for function in run(text, "<another>", level)["found"]:
@@ -218,7 +218,7 @@ def test_functions_of_all_kinds_have_their_code(source: str, level: int, divided
 @pytest.mark.pure
 def test_lambdas_of_one_line_are_told_apart() -> None:
     scope = run("found = lambda x: x + 1, lambda x: -x, lambda x: (lambda y: y)(x), lambda x: x + 1\n", "<one line>")
-    texts = [ast.unparse(read(each).tree.body[0]) for each in scope["found"]]
+    texts = [ast.unparse(read(item).tree.body[0]) for item in scope["found"]]
     assert texts == ["return x + 1", "return -x", "return (lambda y: y)(x)", "return x + 1"]
 
 

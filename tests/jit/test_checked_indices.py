@@ -31,11 +31,11 @@ Ints = npt.NDArray[np.int32]
 def accesses(at, rows, columns, kept, x, table, out):
     i = vc.global_id(0)
     if i < at.size:
-        found = x[at[i]]  # the first access
-        table[rows[i], columns[i]] = found  # the second
-        found += table[rows[i], columns[i]]  # the third
+        result = x[at[i]]  # the first access
+        table[rows[i], columns[i]] = result  # the second
+        result += table[rows[i], columns[i]]  # the third
         old = vc.atomic.add(kept, at[i], 1)  # the fourth
-        out[i] = found if old >= 0 else -1
+        out[i] = result if old >= 0 else -1
 
 
 class Model:
@@ -55,14 +55,14 @@ class Model:
     def run(self, at: Ints, rows: Ints, columns: Ints) -> list[int]:
         out = []
         for i in range(len(at)):
-            found = int(self.x[at[i]]) if self.inside(i, 1, (int(at[i]),), self.x.shape) else 0
+            result = int(self.x[at[i]]) if self.inside(i, 1, (int(at[i]),), self.x.shape) else 0
             cell = int(rows[i]), int(columns[i])
             if self.inside(i, 2, cell, self.table.shape):
-                self.table[cell] = found
-            found += int(self.table[cell]) if self.inside(i, 3, cell, self.table.shape) else 0
+                self.table[cell] = result
+            result += int(self.table[cell]) if self.inside(i, 3, cell, self.table.shape) else 0
             if self.inside(i, 4, (int(at[i]),), self.kept.shape):
                 self.kept[at[i]] += 1
-            out.append(found)
+            out.append(result)
         return out
 
 
@@ -92,7 +92,7 @@ def test_the_first_bad_access_of_the_model_is_what_is_told(
     x, table, kept = np.arange(10, n + 10, dtype=np.int32), np.zeros((3, n), np.int32), np.zeros(n, np.int32)
     model = Model(x, table, kept)
     expected = model.run(at, rows, columns)
-    arrays = [gpu.array(each) for each in (at, rows, columns, kept, x, table)]
+    arrays = [gpu.array(host) for host in (at, rows, columns, kept, x, table)]
     out = gpu.zeros(n, np.int32)
     future = accesses[-(-n // local), local](*arrays, out)
     error = future.exception()

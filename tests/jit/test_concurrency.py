@@ -131,17 +131,17 @@ apply = vc.vectorize(twice)
 @pytest.mark.parametrize("same", [True, False], ids=["same types", "a type each"])
 def test_threads_launch_a_kernel_for_the_first_time_at_once(gpu: vc.Runtime, same: bool) -> None:
     for turn in range(3):
-        found = module(f"{MANY}# {turn}, {same}\n")
+        computed = module(f"{MANY}# {turn}, {same}\n")
         together = threading.Barrier(8)
 
-        def work(types: tuple[type, type], found=found, together=together) -> None:
+        def work(types: tuple[type, type], computed=computed, together=together) -> None:
             data = np.arange(1000).astype(types[0])
             x, out = gpu.array(data), gpu.empty(1000, types[1])
             together.wait(60)
             for _ in range(5):
-                found.doubled(x, out).result()
+                computed.doubled(x, out).result()
                 assert np.array_equal(out.numpy(), data + data)
-                assert np.array_equal(found.apply(x).numpy(), data + data)
+                assert np.array_equal(computed.apply(x).numpy(), data + data)
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(work, TYPES[:1] * 8 if same else TYPES[:8]))

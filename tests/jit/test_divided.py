@@ -34,9 +34,9 @@ def test_a_call_equals_numpy(
         assert np.array_equal(product.numpy(), x * y)
         array = group.array(x)
         expected = 5 + (x * y).sum(axis, np.int32, keepdims=keepdims)
-        found = dot(array, row, axis=axis, keepdims=keepdims)
-        np.testing.assert_array_equal(found.numpy(), expected)
-        out = (two_runtimes[0] if isinstance(found, vc.Array) else group).zeros(expected.shape, np.int32)
+        result = dot(array, row, axis=axis, keepdims=keepdims)
+        np.testing.assert_array_equal(result.numpy(), expected)
+        out = (two_runtimes[0] if isinstance(result, vc.Array) else group).zeros(expected.shape, np.int32)
         assert dot(array, row, axis=axis, keepdims=keepdims, out=out) is out
         np.testing.assert_array_equal(out.numpy(), expected)
         last = [k for k in x.reshape(-1).tolist() if k % 3]

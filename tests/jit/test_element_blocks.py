@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.compiled.block_access import Block
+from vkcompute.compiled.block_access import ElementBlock
 from vkcompute.compiled.blocks import block_of, wide
 from vkcompute.compiled.specialization import DEFAULTS
 from vkcompute.jit.elementwise.dispatch import dispatch
@@ -27,10 +27,10 @@ def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, gpu:
     if request.param == "of a GPU":
         monkeypatch.setattr("vkcompute.jit.elementwise.blocks.block_of", lambda runtime, itemsizes: wide(itemsizes))
     elif request.param == "by the other words":
-        found = block_of(gpu, [4])
-        if found == wide([4]):
+        result = block_of(gpu, [4])
+        if result == wide([4]):
             pytest.skip("the device has the blocks of a GPU")
-        other = found._replace(word={"uint32": "uint64", "uint64": "uint32"}[found.word])
+        other = result._replace(word={"uint32": "uint64", "uint64": "uint32"}[result.word])
         monkeypatch.setattr("vkcompute.jit.elementwise.blocks.block_of", lambda runtime, itemsizes: other)
 
 
@@ -56,9 +56,9 @@ def test_every_part_of_a_buffer(
         part(kind, start) for kind, start in zip(("int32", *kinds), starts, strict=False)
     )
     whole, at = part(np.result_type(x, y).name, starts[3])
-    arrays = [gpu.array(each) for each in (c, x, y, whole)]
+    arrays = [gpu.array(host) for host in (c, x, y, whole)]
     try:
-        select(*[each[where] for each, where in zip(arrays, (at_c, at_x, at_y), strict=False)], out=arrays[3][at])
+        select(*[array[where] for array, where in zip(arrays, (at_c, at_x, at_y), strict=False)], out=arrays[3][at])
     except (vc.MissingFeature, TypeError):  # the device lacks a type, or kernels promote to another one than numpy
         return
     whole[at] = np.where(c[at_c] != 0, x[at_x], y[at_y])
@@ -97,8 +97,8 @@ def test_a_loop_never_runs_on_padding(gpu: vc.Runtime) -> None:
     x = gpu.full(16, np.inf, np.float32)
     x.close()  # its memory is used again
     values = np.float32([1, 2, 4, 8, 16])
-    found = halvings(gpu.array(values))
-    np.testing.assert_array_equal(found.numpy(), [0, 1, 2, 3, 4])
+    result = halvings(gpu.array(values))
+    np.testing.assert_array_equal(result.numpy(), [0, 1, 2, 3, 4])
 
 
 def test_a_graphs_input_is_another_view(gpu: vc.Runtime) -> None:
@@ -127,10 +127,10 @@ def test_reductions_leave_out_what_is_behind_the_end(
     x = np.random.default_rng(n).integers(0, 100, first + n + 5).astype(kind)
     x[first + n :] = 111
     try:
-        found = largest(gpu.array(x)[first : first + n].reshape(shape), axis=axis)
+        result = largest(gpu.array(x)[first : first + n].reshape(shape), axis=axis)
     except vc.MissingFeature:
         return
-    np.testing.assert_array_equal(found.numpy(), x[first : first + n].reshape(shape).max(axis))
+    np.testing.assert_array_equal(result.numpy(), x[first : first + n].reshape(shape).max(axis))
 
 
 @pytest.mark.usefixtures("blocks")
@@ -147,13 +147,13 @@ def test_arrays_repeated_along_some_axes(
     """Each of a row, a column and other slices beside an array, in a function of elements and in a reduction of it."""
     rng = np.random.default_rng(shape[1])
     x = rng.integers(0, 9, shape).astype(kinds[0])
-    y = rng.integers(0, 9, [1 if each else n for each, n in zip(repeated, shape, strict=True)]).astype(kinds[1])
+    y = rng.integers(0, 9, [1 if item else n for item, n in zip(repeated, shape, strict=True)]).astype(kinds[1])
     try:
-        found = vc.elementwise("x - y", "x, y")(gpu.array(x), gpu.array(y))
+        result = vc.elementwise("x - y", "x, y")(gpu.array(x), gpu.array(y))
         total = vc.reduce("a + b", 0, map="x * y")(gpu.array(x), gpu.array(y), axis=axis, dtype="float32")
     except vc.MissingFeature:
         return
-    np.testing.assert_array_equal(found.numpy(), (x.astype("int64") - y.astype("int64")).astype(found.dtype))
+    np.testing.assert_array_equal(result.numpy(), (x.astype("int64") - y.astype("int64")).astype(result.dtype))
     np.testing.assert_array_equal(total.numpy(), (x * y.astype("float32")).sum(axis, np.float32))
 
 
@@ -183,12 +183,12 @@ def test_rows_that_no_block_divides(
 
     hosts = [made(kind, cut) for kind, cut in zip(kinds, cuts, strict=False)]
     total, double = made(kinds[2], "inner"), made("float64", "whole")
-    arrays = [gpu.array(each) for each in hosts]
-    x, y = (part(each, cut) for each, cut in zip(hosts, cuts, strict=True))
+    arrays = [gpu.array(host) for host in hosts]
+    x, y = (part(host, cut) for host, cut in zip(hosts, cuts, strict=True))
     total = total if within else total[1:-1, 1:-1, 2:-1].copy()
     results = gpu.array(total), gpu.array(double.astype("float32"))
     outs = (results[0][1:-1, 1:-1, 2:-1] if within else results[0]), results[1]
-    a, b = (part(each, cut) for each, cut in zip(arrays, cuts, strict=True))
+    a, b = (part(array, cut) for array, cut in zip(arrays, cuts, strict=True))
     expected = np.broadcast_to(x + y, shape)
     try:
         sum_and_double(a, b, out=outs)
@@ -230,7 +230,7 @@ def test_blocks_fill_whole_words(gpu: vc.Runtime) -> None:
 @pytest.mark.pure
 def test_blocks_of_a_gpu_have_16_bytes_within_the_padding() -> None:
     assert [wide(sizes) for sizes in ([4], [8, 8], [2, 2], [1], [1, 4], [1, 8], [2, 8])] == [
-        Block(n, pairs=True) for n in (4, 4, 8, 16, 16, 8, 8)
+        ElementBlock(n, pairs=True) for n in (4, 4, 8, 16, 16, 8, 8)
     ]
 
 
@@ -248,7 +248,7 @@ def test_no_block_exceeds_a_result_that_is_wider_than_the_arguments(
 
     monkeypatch.setattr("vkcompute.jit.elementwise.element_launcher.dispatch", observed)
     x = np.arange(n, dtype=np.uint8)
-    found = vc.elementwise("int64(x) << 40")(gpu.array(x))
-    np.testing.assert_array_equal(found.numpy(), x.astype(np.int64) << 40)
-    assert -(-n // sizes[0]) * sizes[0] * 8 <= found.buffer.nbytes
+    result = vc.elementwise("int64(x) << 40")(gpu.array(x))
+    np.testing.assert_array_equal(result.numpy(), x.astype(np.int64) << 40)
+    assert -(-n // sizes[0]) * sizes[0] * 8 <= result.buffer.nbytes
     assert len(sizes) == 1

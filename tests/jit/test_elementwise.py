@@ -35,8 +35,8 @@ DTYPES = (
 
 def promoted(*dtypes: Any) -> np.dtype[Any]:
     """The type of a sum in kernels: numpy's, but that what is no float64 gives float32."""
-    found = np.result_type(*dtypes)
-    return np.dtype("float32") if found == "float64" and max(np.dtype(d).itemsize for d in dtypes) < 8 else found
+    result = np.result_type(*dtypes)
+    return np.dtype("float32") if result == "float64" and max(np.dtype(d).itemsize for d in dtypes) < 8 else result
 
 
 def some(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -81,9 +81,9 @@ def both(x, y):
 def test_shapes_broadcast_as_numpys(gpu: vc.Runtime, shapes: Any, seed: int) -> None:
     arrays = [some(shape, "int32", seed + n) for n, shape in enumerate(shapes)]
     x, y, z = arrays
-    found = weighted(*map(gpu.array, arrays))
-    np.testing.assert_array_equal(found.numpy(), (x - y) * z)
-    assert found.dtype == np.int32
+    result = weighted(*map(gpu.array, arrays))
+    np.testing.assert_array_equal(result.numpy(), (x - y) * z)
+    assert result.dtype == np.int32
 
 
 @given(one=st.sampled_from(DTYPES), other=st.sampled_from(DTYPES))
@@ -91,19 +91,19 @@ def test_types_promote(gpu: vc.Runtime, one: str, other: str) -> None:
     x, y = some((40,), one), some((40,), other, 1)
     # numpy's `+` of bools is `or`, and kernels refuse it
     expression = "x | y" if one == other == "bool" else "x + y"
-    found = missing(lambda: vc.elementwise(expression)(gpu.array(x), gpu.array(y)))
-    if found is not None:
-        assert found.dtype == promoted(one, other)
-        np.testing.assert_array_equal(found.numpy(), (x | y if one == other == "bool" else x + y).astype(found.dtype))
+    result = missing(lambda: vc.elementwise(expression)(gpu.array(x), gpu.array(y)))
+    if result is not None:
+        assert result.dtype == promoted(one, other)
+        np.testing.assert_array_equal(result.numpy(), (x | y if one == other == "bool" else x + y).astype(result.dtype))
 
 
 @pytest.mark.parametrize("number", [3, 2.5, True, np.int32(-7), np.uint32(9), np.float32(0.5), -(2**31)])
 def test_numbers(gpu: vc.Runtime, number: Any) -> None:
     """Python's take the type of what they meet; numpy's have one."""
     x, y = some((3, 5), "float32"), some((5,), "float32", 1)
-    found = axpy(number, gpu.array(x), y=gpu.array(y))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found.numpy(), np.float32(number) * x + y, rtol=1e-6)
+    result = axpy(number, gpu.array(x), y=gpu.array(y))
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result.numpy(), np.float32(number) * x + y, rtol=1e-6)
     if type(number) is int:
         assert vc.elementwise("x + n")(gpu.array(some((4,), "uint32")), 3).dtype == np.uint32
 
@@ -137,9 +137,9 @@ def test_functions_types_and_constants_in_expressions(gpu: vc.Runtime) -> None:
     ]:
         if np.asarray(expected).dtype == bool and missing(lambda: gpu_bool(gpu)) is None:
             continue
-        found = vc.elementwise(expression)(gpu.array(x)).numpy()
-        assert found.dtype.kind == np.asarray(expected).dtype.kind
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        result = vc.elementwise(expression)(gpu.array(x)).numpy()
+        assert result.dtype.kind == np.asarray(expected).dtype.kind
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
 def gpu_bool(gpu: vc.Runtime) -> Any:
@@ -148,9 +148,9 @@ def gpu_bool(gpu: vc.Runtime) -> Any:
 
 def test_loops_branches_and_defaults(gpu: vc.Runtime) -> None:
     n = np.arange(1, 200, dtype=np.int32)
-    expected = [collatz.__wrapped__(int(each)) for each in n]
+    expected = [collatz.__wrapped__(int(item)) for item in n]
     assert collatz(gpu.array(n)).numpy().tolist() == expected
-    assert collatz(gpu.array(n), most=5).numpy().tolist() == [min(each, 5) for each in expected]
+    assert collatz(gpu.array(n), most=5).numpy().tolist() == [min(item, 5) for item in expected]
     assert (collatz.__name__, collatz.__doc__) == ("collatz", "Steps until n is 1.")
 
 
@@ -159,10 +159,10 @@ def test_several_results(gpu: vc.Runtime) -> None:
     quotient, rest = vc.elementwise("x // y, x % y")(gpu.array(x), gpu.array(y + 1))
     assert np.array_equal(quotient.numpy(), x // (y + 1))
     assert np.array_equal(rest.numpy(), x % (y + 1))
-    found = missing(lambda: both(gpu.array(x), gpu.array(y)))
-    if found:
-        assert np.array_equal(found[0].numpy(), abs(x - y))
-        assert np.array_equal(found[1].numpy(), x < y)
+    result = missing(lambda: both(gpu.array(x), gpu.array(y)))
+    if result:
+        assert np.array_equal(result[0].numpy(), abs(x - y))
+        assert np.array_equal(result[1].numpy(), x < y)
     outs = gpu.empty((6, 7), np.int32), gpu.empty((6, 7), np.float32)
     vc.elementwise("x + y, x - y")(gpu.array(x), gpu.array(y), out=outs)
     assert np.array_equal(outs[0].numpy(), x + y)
@@ -264,14 +264,14 @@ def thirds(n):
 def test_loops_beyond_what_lavapipe_runs(gpu: vc.Runtime, longest: int) -> None:
     """It cuts an invocation's loops after 65,535 iterations: the results cannot be read."""
     n = np.array([5, longest, 40_000, 40_000], np.int32)
-    expected = [sum(i % 3 for i in range(each)) for each in n.tolist()]
+    expected = [sum(i % 3 for i in range(item)) for item in n.tolist()]
     limit = quirks_of(gpu.device.physical).max_loop_iterations
-    found = thirds(gpu.array(n))
+    result = thirds(gpu.array(n))
     if limit is not None and longest > limit:
         with pytest.raises(vc.KernelError, match="thirds reaches 65,535 iterations in this loop"):
-            found.numpy()
+            result.numpy()
     else:
-        assert found.tolist() == expected
+        assert result.tolist() == expected
     total = vc.reduce(lambda a, b: a + b, 0, map=thirds)(gpu.array(n))
     if limit is None:
         assert total.item() == sum(expected)
@@ -294,7 +294,7 @@ def test_kernels_and_others_call_them(gpu: vc.Runtime) -> None:
     x = np.arange(1, 50, dtype=np.int32)
     out, simulated = gpu.empty(49, np.int32), np.empty_like(x)
     calls(gpu.array(x), out)
-    expected = [collatz.__wrapped__(each, 7) + 3 * each + 2 * each + 1 for each in x.tolist()]
+    expected = [collatz.__wrapped__(item, 7) + 3 * item + 2 * item + 1 for item in x.tolist()]
     assert out.tolist() == expected
     calls.simulate(x, simulated)
     assert simulated.tolist() == expected
@@ -320,8 +320,8 @@ def test_threads(gpu: vc.Runtime) -> None:
     cubes = vc.elementwise("x * x * x")
     arrays = [some((n,), "int32", n) for n in range(1, 40)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda each: cubes(gpu.array(each)).numpy(), arrays))
-    assert all(np.array_equal(a, b**3) for a, b in zip(found, arrays, strict=True))
+        result = list(pool.map(lambda each: cubes(gpu.array(each)).numpy(), arrays))
+    assert all(np.array_equal(a, b**3) for a, b in zip(result, arrays, strict=True))
 
 
 # (an expression, the message, the text below which the caret stands)
@@ -344,7 +344,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "message", "marked"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("expression", "message", "marked"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_refused_with_its_place(gpu: vc.Runtime, expression: str, message: str, marked: str) -> None:
     def call():
         made = vc.elementwise(expression)

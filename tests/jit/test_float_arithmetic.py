@@ -59,8 +59,8 @@ def or_skip(call: Callable[[], Any]) -> Any:
 def test_sums_are_not_reassociated(gpu: vc.Runtime, kind: str, form: str) -> None:
     x = np.array([1e-9, 1, 3.75, -2.5, 1e7], kind)
     big = x.dtype.type(1e8)
-    found = or_skip(lambda: FORMS[form](gpu, gpu.array(x)))
-    assert found.tobytes() == ((x + big) - big).tobytes()
+    result = or_skip(lambda: FORMS[form](gpu, gpu.array(x)))
+    assert result.tobytes() == ((x + big) - big).tobytes()
 
 
 def combined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -93,18 +93,18 @@ def test_random_expressions(gpu: vc.Runtime, kind: str, texts: list[str], seed: 
     tiny = np.finfo(kind).tiny
     with np.errstate(all="ignore"):
         for text, result in zip(texts, results, strict=False):
-            expected, found = eval(text, NAMES | dict(zip("xyz", arrays, strict=True))), result.numpy()
+            expected, computed = eval(text, NAMES | dict(zip("xyz", arrays, strict=True))), result.numpy()
             # A device may flush subnormals, and choose between zeros of both signs.
-            both = [np.where(np.abs(each) < tiny, 0, each) + 0 for each in (found, expected)]
+            both = [np.where(np.abs(item) < tiny, 0, item) + 0 for item in (computed, expected)]
             np.testing.assert_array_equal(*both, text)
 
 
 def test_what_is_infinite_or_nan_stays_so(gpu: vc.Runtime) -> None:
     x = np.array([np.inf, -np.inf, np.nan, 1], np.float32)
-    found = vc.elementwise("x - x, x / x, (x + 1) - x, x * 2 - x, -(-x)")(gpu.array(x))
+    result = vc.elementwise("x - x, x / x, (x + 1) - x, x * 2 - x, -(-x)")(gpu.array(x))
     with np.errstate(all="ignore"):
-        for each, expected in zip(found, (x - x, x / x, (x + 1) - x, x * 2 - x, x), strict=True):
-            np.testing.assert_array_equal(each.numpy(), expected)
+        for array, expected in zip(result, (x - x, x / x, (x + 1) - x, x * 2 - x, x), strict=True):
+            np.testing.assert_array_equal(array.numpy(), expected)
 
 
 @KINDS
@@ -112,9 +112,9 @@ def test_fma_rounds_once_or_twice(gpu: vc.Runtime, kind: str) -> None:
     random = np.random.default_rng(5)
     x, y = random.standard_normal((2, 200)).astype(kind)
     z = -x * y * random.choice([1, 1 + np.finfo(kind).eps, 2], 200).astype(kind)
-    found = or_skip(lambda: vc.vectorize(lambda x, y, z: vc.fma(x, y, z))(*map(gpu.array, (x, y, z)))).numpy()
+    result = or_skip(lambda: vc.vectorize(lambda x, y, z: vc.fma(x, y, z))(*map(gpu.array, (x, y, z)))).numpy()
     exact = [Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)) for a, b, c in zip(x, y, z, strict=True)]
-    assert np.all((found == x * y + z) | (found == np.array([float(each) for each in exact], kind)))
+    assert np.all((result == x * y + z) | (result == np.array([float(item) for item in exact], kind)))
 
 
 @vc.kernel
@@ -148,7 +148,8 @@ def test_only_fast_math_leaves_it_to_the_driver() -> None:
         spirv = specialize(definition_of(kernel), (("f", 1), ("f", 1)), options).spirv
         annotations = Module.parse(spirv).annotations
         return sum(
-            each.opcode == spv.OpDecorate and each.operands[1] == Decoration.NoContraction for each in annotations
+            instruction.opcode == spv.OpDecorate and instruction.operands[1] == Decoration.NoContraction
+            for instruction in annotations
         )
 
     assert decorated(False) == 8, "two multiplications and additions, neg, lt, sqrt, div, abs, sub; not the fma"

@@ -32,11 +32,13 @@ def launch(gpu: vc.Runtime, request: pytest.FixtureRequest) -> Launch:
             if request.param != "emulated":
                 vc.kernel(function)[N_GROUPS, GROUP](*arrays)
                 return
-            signature = tuple((each.dtype.char, each.ndim) for each in arrays)
-            found = specialize(definition_of(function), signature, CompileOptions((GROUP, 1, 1), emulate_atomics=True))
-            assert found.features == ()
-            extents = [arrays[at].size if axis < 0 else arrays[at].shape[axis] for at, axis in found.pushes]
-            gpu.kernel(found.spirv, check_types=False)(*arrays, *extents, grid=N_GROUPS)
+            signature = tuple((array.dtype.char, array.ndim) for array in arrays)
+            compiled = specialize(
+                definition_of(function), signature, CompileOptions((GROUP, 1, 1), emulate_atomics=True)
+            )
+            assert compiled.features == ()
+            extents = [arrays[at].size if axis < 0 else arrays[at].shape[axis] for at, axis in compiled.pushes]
+            gpu.kernel(compiled.spirv, check_types=False)(*arrays, *extents, grid=N_GROUPS)
         except MissingFeature as missing:
             pytest.skip(str(missing))
 
@@ -95,7 +97,7 @@ def test_extremes_are_nan_where_the_element_or_the_value_is(
         if i < x.size:
             before[i] = atomic(out, i, x[i])
 
-    element, value = (each.ravel().astype(dtype) for each in np.meshgrid(NUMBERS, NUMBERS))
+    element, value = (item.ravel().astype(dtype) for item in np.meshgrid(NUMBERS, NUMBERS))
     out, before = gpu.array(element), gpu.array(np.zeros_like(element))
     launch(combine, gpu.array(value), out, before)
     assert np.array_equal(out.numpy(), ufunc(element, value), equal_nan=True)
@@ -163,8 +165,8 @@ def every(x, y, out):
 @pytest.mark.pure
 def test_what_a_device_is_asked_for() -> None:
     signature = ("f", 1), ("d", 1), ("i", 1)
-    found = specialize(definition_of(every), signature)  # type: ignore[arg-type]
-    assert list(found.features) == ["shaderBufferFloat32Atomics", "shaderSharedFloat32AtomicAdd"]
+    compiled = specialize(definition_of(every), signature)  # type: ignore[arg-type]
+    assert list(compiled.features) == ["shaderBufferFloat32Atomics", "shaderSharedFloat32AtomicAdd"]
     built = build(Compiler, definition_of(every), signature).function  # type: ignore[arg-type]
     ir.verify(ir.optimize(ir.emulate_float_atomics(built)))
     assert not ir.float_atomics(built)

@@ -42,8 +42,8 @@ def spread(dtype: Any, n: int, seed: int) -> Array:
     """Numbers of all sizes alike, no subnormal ones."""
     unsigned = np.dtype(f"uint{np.dtype(dtype).itemsize * 8}")
     random = np.random.default_rng(seed).integers(0, np.iinfo(unsigned).max, n, unsigned, endpoint=True)
-    found = random.view(dtype)
-    numbers: Array = found[np.isfinite(found) & (abs(found) >= np.finfo(dtype).tiny)]
+    result = random.view(dtype)
+    numbers: Array = result[np.isfinite(result) & (abs(result) >= np.finfo(dtype).tiny)]
     return numbers
 
 
@@ -54,27 +54,27 @@ def special(dtype: Any) -> Array:
     return np.array([*sizes, *[-x for x in sizes], math.nan]).astype(dtype)
 
 
-def errors(found: Array, exact: Array) -> Array:
+def errors(result: Array, exact: Array) -> Array:
     """How far results are from what they should be, in units of the last place; infinity where they are no number."""
-    limits, right = np.finfo(found.dtype), exact.astype(found.dtype)
+    limits, right = np.finfo(result.dtype), exact.astype(result.dtype)
     unit = np.spacing(np.maximum(abs(right), limits.tiny)).astype(exact.dtype)
-    error = abs(found.astype(exact.dtype) - exact) / unit
-    beyond = np.isinf(right) & (found == right)  # one of them may round to infinity, if it is that near
-    beyond |= np.isinf(found) & (abs(exact) > limits.max * (1 - 2 * limits.eps)) & (found * exact > 0)
-    small = (abs(exact) < limits.tiny) & (abs(found) <= limits.tiny)
-    error[beyond | small | (np.isnan(found) & np.isnan(right))] = 0
+    error = abs(result.astype(exact.dtype) - exact) / unit
+    beyond = np.isinf(right) & (result == right)  # one of them may round to infinity, if it is that near
+    beyond |= np.isinf(result) & (abs(exact) > limits.max * (1 - 2 * limits.eps)) & (result * exact > 0)
+    small = (abs(exact) < limits.tiny) & (abs(result) <= limits.tiny)
+    error[beyond | small | (np.isnan(result) & np.isnan(right))] = 0
     return np.where(np.isnan(error), np.inf, error)
 
 
-def check(name: str, found: Array, args: list[Array], bound: float = BOUND) -> None:
-    wide = {2: np.float64, 4: np.float64, 8: np.longdouble}[found.dtype.itemsize]
+def check(name: str, result: Array, args: list[Array], bound: float = BOUND) -> None:
+    wide = {2: np.float64, 4: np.float64, 8: np.longdouble}[result.dtype.itemsize]
     exact = getattr(np, name)(*[x.astype(wide) for x in args])
-    error = errors(found, exact)
+    error = errors(result, exact)
     worst = int(np.argmax(error))
-    got = f"{name}({', '.join(str(x[worst]) for x in args)}) gave {found[worst]}, not {exact[worst]}"
+    got = f"{name}({', '.join(str(x[worst]) for x in args)}) gave {result[worst]}, not {exact[worst]}"
     assert error[worst] <= bound, f"{got}: {error[worst]:.2f} ulp"
-    zero = (exact == 0) & (found == 0)
-    assert not np.any(np.signbit(found[zero]) != np.signbit(exact[zero])), "the sign of 0"
+    zero = (exact == 0) & (result == 0)
+    assert not np.any(np.signbit(result[zero]) != np.signbit(exact[zero])), "the sign of 0"
 
 
 def arguments(name: str, dtype: Any, n: int = N) -> list[Array]:
@@ -88,7 +88,7 @@ def arguments(name: str, dtype: Any, n: int = N) -> list[Array]:
     m, grid = min(map(len, wide)), np.meshgrid(special(dtype), special(dtype))
     whole = [near[0] * (-1) ** np.arange(n), np.rint(near[1])] if name == "power" else near
     parts = zip(near, [x[:m] for x in wide], [x.ravel() for x in grid], whole, strict=True)
-    return [np.concatenate(each).astype(dtype) for each in parts]
+    return [np.concatenate(part).astype(dtype) for part in parts]
 
 
 @functools.cache
@@ -115,11 +115,11 @@ def test_functions_are_right_to_two_ulp(gpu: vc.Runtime, name: str, dtype: str) 
         pytest.skip("numpy has no wider type here")
     args = arguments(name, np.dtype(dtype).type)
     try:
-        found = formula(name)(*[gpu.array(x) for x in args]).numpy()
+        result = formula(name)(*[gpu.array(x) for x in args]).numpy()
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     bound = row_of(name).most_ulp or 0.51  # float16 is rounded from float32
-    check(name, found, args, 0.51 if dtype == "float16" else bound)
+    check(name, result, args, 0.51 if dtype == "float16" else bound)
 
 
 @pytest.mark.parametrize("name", [*RANGES, *PAIRS])
@@ -134,10 +134,10 @@ def test_a_function_of_several_numbers_at_once(gpu: vc.Runtime, name: str, dtype
     names = [[f"{letter}{n}" for letter in "xy"[: len(args)]] for n in range(3)]
     several = vc.elementwise(", ".join(f"{name}({', '.join(each)})" for each in names))
     try:
-        found = several(*[gpu.array(x) for each in rolled for x in each])
+        computed = several(*[gpu.array(x) for item in rolled for x in item])
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
-    for result, given in zip(found, rolled, strict=True):
+    for result, given in zip(computed, rolled, strict=True):
         check(name, result.numpy(), given, 0.51 if dtype == "float16" else BOUND)
 
 
@@ -150,9 +150,9 @@ def test_many_calls_of_a_function_share_its_code() -> None:
         index = b.const(at, ir.UINT32)
         b.store(memory, index, b.compute("exp", b.load(memory, index)))
     spirv = ir.lower(math_lowering.lower_math(ir.optimize(function), fast=False)).spirv
-    calls = [each for each in Module.parse(spirv).functions if each.opcode == op.OpFunctionCall]
+    calls = [instruction for instruction in Module.parse(spirv).functions if instruction.opcode == op.OpFunctionCall]
     assert len(calls) == 20
-    assert len({each.operands[2] for each in calls}) == 1
+    assert len({instruction.operands[2] for instruction in calls}) == 1
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -166,8 +166,8 @@ def test_powers_with_constant_exponents(gpu: vc.Runtime, dtype: str) -> None:
         powers = vc.elementwise(", ".join([f"x ** {each}" for each in exponents]))(gpu.array(x))
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
-    for exponent, found in zip(exponents, powers, strict=True):
-        check("power", found.numpy(), [x, np.full_like(x, exponent)], 0.51 if dtype == "float16" else BOUND)
+    for exponent, result in zip(exponents, powers, strict=True):
+        check("power", result.numpy(), [x, np.full_like(x, exponent)], 0.51 if dtype == "float16" else BOUND)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -195,10 +195,10 @@ def test_large_arguments_near_multiples_of_half_pi(gpu: vc.Runtime, name: str) -
         near = np.nextafter(worst, [0, np.inf], dtype=worst.dtype)
         x = np.array([worst, -worst, *near, worst / 2, np.pi / 2, 98.96017, 25734.4], worst.dtype)
         try:
-            found = formula(name)(gpu.array(x)).numpy()
+            result = formula(name)(gpu.array(x)).numpy()
         except vc.MissingFeature:
             continue
-        check(name, found, [x])
+        check(name, result, [x])
 
 
 def kernel_of(called: Any, n_arguments: int) -> Any:
@@ -221,19 +221,19 @@ def test_the_simulator_agrees_with_devices(gpu: vc.Runtime, name: str, dtype: st
     kernel_of(getattr(np, name), len(used)).simulate[len(out), 1](used[0], used[-1], out)
     check(name, out, used, BOUND if name in ("degrees", "radians") else 0.51)  # of those, numpy's is no nearer
     try:
-        found = formula(name)(*[gpu.array(x) for x in used]).numpy()
+        result = formula(name)(*[gpu.array(x) for x in used]).numpy()
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
-    for each in (out, found):
+    for each in (out, result):
         each[abs(each) < np.finfo(dtype).tiny] = 0
-    np.testing.assert_array_max_ulp(found, out, 2)
+    np.testing.assert_array_max_ulp(result, out, 2)
 
 
 def test_subnormal_arguments_of_logarithms(gpu: vc.Runtime) -> None:
     x = np.array([1e-45, 1e-40, 1.1e-38], np.float32)
     for name in ("log", "log2", "log10"):
-        found = formula(name)(gpu.array(x)).numpy()
-        check(name, found, [x])
+        result = formula(name)(gpu.array(x)).numpy()
+        check(name, result, [x])
 
 
 def test_what_many_call_at_once_is_computed_in_place(gpu: vc.Runtime) -> None:
@@ -267,7 +267,7 @@ def test_fast_math_is_the_devices_own(gpu: vc.Runtime) -> None:
     kernel: Any = written
     signature: Any = ("f", 1), ("f", 1)
     fast, right = (
-        specialize(definition_of(kernel), signature, CompileOptions(fast_math=each)) for each in (True, False)
+        specialize(definition_of(kernel), signature, CompileOptions(fast_math=item)) for item in (True, False)
     )
     assert len(fast.spirv) < len(right.spirv)
 
@@ -282,5 +282,5 @@ def test_functions_become_operations_that_are_not_contracted(code: str, kind: ir
     args = [b.load(memory, b.const(n, ir.UINT32)) for n in range(ir.OPERATIONS[code].arity or 0)]
     b.store(memory, b.const(0, ir.UINT32), b.compute(code, *args))
     ir.verify(math_lowering.lower_math(ir.optimize(function), fast=False))
-    rounded = [each for each in walk(function.body) if each.code in ("add", "sub", "mul", "div")]
-    assert all(each.attribute == NO_CONTRACTION for each in rounded if each.type is kind)
+    rounded = [op for op in walk(function.body) if op.code in ("add", "sub", "mul", "div")]
+    assert all(item.attribute == NO_CONTRACTION for item in rounded if item.type is kind)

@@ -116,19 +116,19 @@ def test_arrays_that_share_bytes_have_one_copy(gpu: vc.Runtime) -> None:
 
 def test_one_warning_at_the_callers_line() -> None:
     x = np.zeros(4, np.float32)
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("default")
         for _ in range(3):
             saxpy(1.0, x, x)
-    assert [each.category for each in found] == [vc.HostCopyWarning]
-    assert found[0].filename == __file__
-    assert "saxpy is launched on host arrays" in str(found[0].message)
-    assert "runtime.array(data)" in str(found[0].message)
-    with warnings.catch_warnings(record=True) as found:
+    assert [item.category for item in result] == [vc.HostCopyWarning]
+    assert result[0].filename == __file__
+    assert "saxpy is launched on host arrays" in str(result[0].message)
+    assert "runtime.array(data)" in str(result[0].message)
+    with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("always")
         saxpy[1, 4](1.0, x=x, y=x)
         saxpy(1.0, x, x, grid=1, local_size=4)
-    assert [each.filename for each in found] == [__file__] * 2
+    assert [item.filename for item in result] == [__file__] * 2
 
 
 @pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
@@ -166,7 +166,7 @@ def test_functions_of_elements_and_reductions_copy_their_arguments(gpu: vc.Runti
     axpy, dot = vc.elementwise("a * x + y"), vc.reduce("a + b", 0, map="x * y")
     for one in (x, host):
         assert axpy(2, one, strided).tolist() == [16, 19, 24]
-        assert [each.tolist() for each in divided(one, other)] == [[3, 2, 2], [1, 2, 2]]
+        assert [item.tolist() for item in divided(one, other)] == [[3, 2, 2], [1, 2, 2]]
         assert dot(one, other).tolist() == 78
     out = gpu.zeros(3, np.int32)
     assert axpy(1, host, host, out=out) is out
@@ -255,8 +255,8 @@ def weighted(out):
 
 def expected(n: int) -> np.ndarray[Any, Any]:
     i = np.arange(n)
-    found = WEIGHTS[i // 3, i % 3] / 2 + WEIGHTS.shape[1] + CURVE[i % 3] + WEIGHTS[-1, 0] + MASK.sum()
-    return found.astype(np.float32)
+    result = WEIGHTS[i // 3, i % 3] / 2 + WEIGHTS.shape[1] + CURVE[i % 3] + WEIGHTS[-1, 0] + MASK.sum()
+    return result.astype(np.float32)
 
 
 def test_arrays_from_outside_are_constant_tables(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:

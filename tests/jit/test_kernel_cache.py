@@ -85,7 +85,7 @@ class Program:
         )
         assert done.returncode == 0, done.stderr
         *compiled, numbers = done.stdout.strip().splitlines()
-        return len(compiled), [float(each) for each in numbers.split()]
+        return len(compiled), [float(word) for word in numbers.split()]
 
     def entries(self) -> list[Path]:
         return sorted((self._folder / "cache" / "vkcompute" / "python").iterdir())

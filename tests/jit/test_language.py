@@ -214,17 +214,17 @@ def early(k, out):
 def widened(x, k, out):
     """Variables that begin as Python's numbers, and take the type of what they meet, in loops and branches."""
     i = vc.global_id(0)
-    total, count, product, found = 0, 0, 1, False
+    total, count, product, result = 0, 0, 1, False
     for j in range(out.shape[0]):
         total += x[j]
         count += x[j] > 0
         if x[j] > 2:
             product = product * 1.5
-            found = found or j > 3
+            result = result or j > 3
     out[i, 0] = total
     out[i, 1] = count
     out[i, 2] = product
-    out[i, 3] = found
+    out[i, 3] = result
     a, b = 0, 1
     for j in range(k[i]):
         a, b = b, a + b

@@ -91,8 +91,8 @@ def test_atomic_operations_on_large_arrays(small: vc.Runtime) -> None:
     grid = (-(-len(x) // 64),)
     counted[grid](small.array(x), counts)
     counted[grid](small.array(x), sums)  # of floats, which some devices add as integers
-    for each in (counts, sums):
-        np.testing.assert_array_equal(each.numpy(), np.bincount(x, minlength=N))
+    for array in (counts, sums):
+        np.testing.assert_array_equal(array.numpy(), np.bincount(x, minlength=N))
     order, owners = rng.permutation(N).astype(np.int32), small.zeros(N, np.int32)
     claimed[grid](small.array(order), owners)
     np.testing.assert_array_equal(owners.numpy()[order], np.arange(N) + 1)

@@ -24,7 +24,7 @@ from vkcompute.compiled import loops
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.core.quirks import quirks_of
 from vkcompute.frontend.source import definition_of
-from vkcompute.gpu_report.random_programs.kernels import N, Program
+from vkcompute.gpu_report.random_programs.kernels import N, RandomProgram
 from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
 
@@ -131,12 +131,12 @@ def steps(n):
 @pytest.mark.parametrize("most", [65_000, LONG])
 def test_functions_of_elements(gpu: vc.Runtime, most: int) -> None:
     roots = np.array([0, 7, 60_000, most, 400], np.uint32)
-    found = steps(gpu.array(roots * roots))
+    result = steps(gpu.array(roots * roots))
     if cuts(gpu) and most == LONG:
         with pytest.raises(vc.KernelError, match=r"(?s)steps reaches 65,535 iterations in this.*while k \* k != n"):
-            found.numpy()
+            result.numpy()
     else:
-        assert np.array_equal(found.numpy(), roots)
+        assert np.array_equal(result.numpy(), roots)
 
 
 @vc.kernel(check_bounds=True)
@@ -284,7 +284,7 @@ def test_loops_of_a_remainder_count(gpu: vc.Runtime) -> None:
 @given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000), limit=st.integers(2, 30))
 def test_random_programs_with_detection(gpu: vc.Runtime, random: Random, seed: int, limit: int) -> None:
     """What detects cut loops changes no result. A launch is refused only if it does reach the limit."""
-    kernel = vc.kernel(module(Program(random).text()).kernel)
+    kernel = vc.kernel(module(RandomProgram(random).text()).kernel)
     data = np.random.default_rng(seed)
     x = data.integers(-(2**31) + 1, 2**31, N).astype(np.int32)
     y = data.integers(0, 2**32, N).astype(np.uint32)
@@ -305,7 +305,7 @@ def test_random_programs_with_detection(gpu: vc.Runtime, random: Random, seed: i
 @given(random=st.randoms(use_true_random=True), seed=st.integers(0, 1000))
 def test_bounds_of_random_programs(random: Random, seed: int) -> None:
     """`ir.most_iterations` is not less than what a driver that runs invocations in step does."""
-    mine = module(Program(random).text())
+    mine = module(RandomProgram(random).text())
     function = mine.kernel
     data = np.random.default_rng(seed)
     signature = ("i", 1), ("I", 1), ("f", 1), ("i", 2), ("I", 1), ("f", 2)

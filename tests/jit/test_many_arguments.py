@@ -45,9 +45,9 @@ every = kernel_of(ARRAYS, [f"{each}[i] += 1" for each in ARRAYS])
 
 def after(arrays: Sequence[np.ndarray[Any, Any]], s: float) -> list[np.ndarray[Any, Any]]:
     """What `changed` makes of arrays."""
-    found = [each.copy() for each in arrays]
-    found[0][:], found[5][:], found[3][:] = sum(arrays) + s, arrays[1], arrays[3] + 1
-    return found
+    results = [array.copy() for array in arrays]
+    results[0][:], results[5][:], results[3][:] = sum(arrays) + s, arrays[1], arrays[3] + 1
+    return results
 
 
 def some(seed: int = 0, shape: int | tuple[int, ...] = N, dtype: str = "float32") -> list[np.ndarray[Any, Any]]:
@@ -55,8 +55,8 @@ def some(seed: int = 0, shape: int | tuple[int, ...] = N, dtype: str = "float32"
     return [rng.integers(0, 9, shape).astype(dtype) for _ in range(N_ARRAYS)]
 
 
-def assert_equal(found: Sequence[vc.Array], expected: Sequence[np.ndarray[Any, Any]]) -> None:
-    for at, (one, other) in enumerate(zip(found, expected, strict=True)):
+def assert_equal(result: Sequence[vc.Array], expected: Sequence[np.ndarray[Any, Any]]) -> None:
+    for at, (one, other) in enumerate(zip(result, expected, strict=True)):
         np.testing.assert_array_equal(one.numpy(), other, err_msg=f"a{at}")
 
 
@@ -87,7 +87,7 @@ def test_each_launch_has_its_own_numbers() -> None:
 def test_more_arrays_than_bindings(gpu: vc.Runtime, small: vc.Runtime, dtypes: list[str]) -> None:
     if "bool" in dtypes and "storageBuffer8BitAccess" not in gpu.device.features:
         pytest.skip("the device has no arrays of bools")
-    host = [each.astype(dtypes[k % len(dtypes)]) for k, each in enumerate(some())]
+    host = [array.astype(dtypes[k % len(dtypes)]) for k, array in enumerate(some())]
     host[3] = host[3].astype("float32")
     arrays = [small.array(each) for each in host]
     for s in (1, 2):
@@ -107,9 +107,9 @@ def test_views_beyond_the_bindings(small: vc.Runtime, seed: int, kinds: list[str
         return flat[::-1] if kind == "reversed" else flat
 
     whole = some(seed, (N, 3))
-    arrays = [small.array(each) for each in whole]
+    arrays = [small.array(host) for host in whole]
     changed[GRID](*map(part, arrays, kinds), 3)
-    parts = [part(each, kind) for each, kind in zip(whole, kinds, strict=True)]
+    parts = [part(item, kind) for item, kind in zip(whole, kinds, strict=True)]
     for each, result in zip(parts, after(parts, 3), strict=True):
         each[:] = result
     assert_equal(arrays, whole)
@@ -137,19 +137,19 @@ def test_in_a_graph_with_inputs(small: vc.Runtime) -> None:
 
 def test_reports_and_loops(small: vc.Runtime, capsys: pytest.CaptureFixture[str]) -> None:
     checked = kernel_of([*ARRAYS, "k"], [*LINES[1:], "a0[i] = a7[i + k]"], check_bounds=True)
-    arrays = [small.array(each) for each in some()]
+    arrays = [small.array(host) for host in some()]
     checked(*arrays, 0).result()
     with pytest.raises(vc.KernelError, match=rf"index {N} is outside of a7.*invocation \({N - 1}, 0, 0\)"):
         checked(*arrays, 1).result()
     with pytest.raises(vc.KernelError, match="outside of a7"):
         arrays[0].numpy()
     printing = kernel_of([*ARRAYS, "s"], [*LINES, "if i == 3:", "    print(a7[i], s)"])
-    arrays = [small.array(each) for each in some()]
+    arrays = [small.array(host) for host in some()]
     printing(*arrays, 2.5).result()
     assert capsys.readouterr().out == f"{some()[7][3]} 2.5\n"
     assert_equal(arrays, after(some(), 2.5))
     counting = kernel_of([*ARRAYS, "s"], [*LINES, "while a2[i] < 20:", "    a2[i] += 1"])
-    arrays, expected = [small.array(each) for each in some()], after(some(), 1)
+    arrays, expected = [small.array(host) for host in some()], after(some(), 1)
     counting(*arrays, 1)
     expected[2][:] = 20
     assert_equal(arrays, expected)
@@ -215,8 +215,8 @@ def test_functions_of_elements_and_reductions(gpu: vc.Runtime, small: vc.Runtime
     total, host = vc.elementwise(" + ".join(names)), np.arange(40 * 1000).reshape(40, 10, 100).astype(np.float32)
     largest = vc.reduce("max(a, b)", 0, map=" + ".join(names))
     for runtime in (gpu, small):
-        given = [runtime.array(each if k % 3 else each[:1]) for k, each in enumerate(host)]
-        expected = sum([each if k % 3 else each[:1] for k, each in enumerate(host)])
+        given = [runtime.array(item if k % 3 else item[:1]) for k, item in enumerate(host)]
+        expected = sum([item if k % 3 else item[:1] for k, item in enumerate(host)])
         np.testing.assert_array_equal(total(*given).numpy(), expected)
         np.testing.assert_array_equal(largest(*given, axis=0).numpy(), expected.max(axis=0))
         total(*given, out=given[1])
@@ -228,18 +228,18 @@ def test_functions_of_elements_and_reductions(gpu: vc.Runtime, small: vc.Runtime
         np.testing.assert_array_equal(vc.elementwise(function)(*given).numpy(), 9 * x)
         assert vc.reduce("a ^ b", 0, map=function)(*given).item() == np.bitwise_xor.reduce(9 * x)
     several = vc.elementwise(", ".join(f"x + {k}" for k in range(10)))
-    for k, each in enumerate(several(small.array(host[0]))):
-        np.testing.assert_array_equal(each.numpy(), host[0] + k)
+    for k, array in enumerate(several(small.array(host[0]))):
+        np.testing.assert_array_equal(array.numpy(), host[0] + k)
 
 
 def test_numpy_arrays_and_atomic_operations(small: vc.Runtime) -> None:
     counts = [f"c{k}" for k in range(6)]
     lines = [f"vc.atomic.add({each}, x[i] % {each}.size, {k})" for k, each in enumerate(counts)]
     count = kernel_of(["x", *counts], lines)
-    x, found = np.arange(N, dtype=np.int32), [np.zeros(k + 1, np.int32) for k in range(6)]
+    x, result = np.arange(N, dtype=np.int32), [np.zeros(k + 1, np.int32) for k in range(6)]
     with pytest.warns(vc.HostCopyWarning):
-        count[GRID](small.array(x), *found)
-    for k, each in enumerate(found):
+        count[GRID](small.array(x), *result)
+    for k, each in enumerate(result):
         assert each.tolist() == (k * np.bincount(x % (k + 1))).tolist()
 
 

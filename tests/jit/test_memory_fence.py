@@ -82,9 +82,9 @@ def test_what_is_written_is_coherent_in_a_kernel_with_a_fence() -> None:
             b.fence()
         b.store(out, me, b.const(1, ir.INT32))
         module = [*Module.parse(ir.lower(ir.optimize(function)).spirv)]
-        assert fenced == any(each.opcode == spv.OpMemoryBarrier for each in module)
-        found = [each.operands[1] for each in module if each.opcode == spv.OpDecorate]
-        return [each for each in found if each in (Decoration.Coherent, Decoration.NonWritable)]
+        assert fenced == any(instruction.opcode == spv.OpMemoryBarrier for instruction in module)
+        results = [instruction.operands[1] for instruction in module if instruction.opcode == spv.OpDecorate]
+        return [result for result in results if result in (Decoration.Coherent, Decoration.NonWritable)]
 
     assert decorations(True) == [Decoration.NonWritable, Decoration.Coherent]
     assert decorations(False) == [Decoration.NonWritable]

@@ -45,10 +45,10 @@ def test_the_place_of_what_is_missing(name: str) -> None:
     function = getattr(module(TEXT), name)
     missing = MissingFeature(f"it cannot run f: capability {capability} needs a feature")
     signature = ("i", 1), ("i", 1)
-    found = str(explained(missing, definition_of(function), signature))
-    assert found.startswith(f"{missing}; it is first used here:\n")
-    assert place in found
-    assert ("in this call of longer" in found) == (name == "called")
+    result = str(explained(missing, definition_of(function), signature))
+    assert result.startswith(f"{missing}; it is first used here:\n")
+    assert place in result
+    assert ("in this call of longer" in result) == (name == "called")
 
 
 @pytest.mark.pure
@@ -56,8 +56,8 @@ def test_numbers_of_python_are_of_neither_type() -> None:
     text = "import vkcompute as vc\ndef f(out, x):\n    out[0] = vc.float64(x) / 3\n"
     function = module(text).f
     missing = MissingFeature("it cannot run f: capability Float64 needs a feature")
-    found = str(explained(missing, definition_of(function), (("f", 1), float)))
-    assert "mine.py:3:14: this is float64" in found
+    result = str(explained(missing, definition_of(function), (("f", 1), float)))
+    assert "mine.py:3:14: this is float64" in result
 
 
 @pytest.mark.pure

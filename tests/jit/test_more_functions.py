@@ -56,11 +56,11 @@ def run(gpu: Any, called: Any, *args: Array) -> list[Array]:
     def of_one(x: Any, y: Any, first: Any, second: Any) -> None:
         i = vc.global_id(0)
         if i < x.size:
-            found = called(x[i])
+            result = called(x[i])
             if pair:
-                first[i], second[i] = found
+                first[i], second[i] = result
             else:
-                first[i] = found
+                first[i] = result
 
     def of_two(x: Any, y: Any, first: Any, second: Any) -> None:
         i = vc.global_id(0)
@@ -109,17 +109,17 @@ def test_functions_of_bits_are_exact(gpu: Any, function: Any, dtype: str) -> Non
     expected = expected if isinstance(expected, tuple) else (expected,)
     if expected[0].dtype == np.float16 and function in (np.nextafter, math.nextafter):
         expected = (np.where(args[0] == args[1], args[1], expected[0]),)  # NumPy before 2.5 has the first one there
-    for found, exact in zip(run(gpu, function, *args), expected, strict=True):
+    for result, exact in zip(run(gpu, function, *args), expected, strict=True):
         right = np.asarray(exact).astype(kind)
         if function in APPROXIMATE:
             ulp = 4 if dtype == "float16" else 3
-            np.testing.assert_array_max_ulp(normal(found), normal(right), ulp)
+            np.testing.assert_array_max_ulp(normal(result), normal(right), ulp)
             continue
         if function not in (np.nextafter, math.nextafter, math.ulp, np.spacing):
-            found, right = normal(found), normal(right)
-        np.testing.assert_array_equal(found, right)
+            result, right = normal(result), normal(right)
+        np.testing.assert_array_equal(result, right)
         number = ~np.isnan(right) & ((right != 0) | ((function not in EITHER_ZERO) & (np.asarray(exact) == 0)))
-        np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(right[number]))
+        np.testing.assert_array_equal(np.signbit(result[number]), np.signbit(right[number]))
 
 
 @pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
@@ -389,19 +389,19 @@ def test_integrals_are_right_to_few_ulp(gpu: Any, name: str, dtype: str) -> None
     """Of float64, too, but math's own are wrong by up to as much (gamma and lgamma by more)."""
     kind = np.dtype(dtype).type
     x = of_integrals(name, kind)[:: 1 if isinstance(gpu, vc.Runtime) else 5].copy()
-    [found] = run(gpu, getattr(math, name), x)
+    [result] = run(gpu, getattr(math, name), x)
     exact = np.array([on_host(name, each) for each in x.tolist()])
     if name == "lgamma":
         exact = np.where(np.isinf(exact), math.inf, exact)
-    error = errors(found, exact)
+    error = errors(result, exact)
     if name == "lgamma":  # near its zeros among negative numbers it is right to so much of 1; near 1 math's own is
         near_one = (x == 1 + np.finfo(kind).eps) & (dtype != "float16") & isinstance(gpu, vc.Runtime)
-        np.testing.assert_allclose(found[near_one], -np.euler_gamma * np.finfo(kind).eps, 1e-6)
+        np.testing.assert_allclose(result[near_one], -np.euler_gamma * np.finfo(kind).eps, 1e-6)
         error = np.where(
-            ((x < 0) | (dtype == "float64")) & (abs(exact) < 1), abs(found - exact) / np.finfo(kind).eps, error
+            ((x < 0) | (dtype == "float64")) & (abs(exact) < 1), abs(result - exact) / np.finfo(kind).eps, error
         )
     bound = BOUNDS[name][0] if dtype != "float64" else BOUNDS[name][1] + (10 if "gamma" in name else 1)
     worst = int(np.argmax(error))
-    assert error[worst] <= bound, f"{name}({x[worst]}) gave {found[worst]}, not {exact[worst]}: {error[worst]:.1f} ulp"
-    zero = (exact == 0) & (found == 0) & (x == 0)
-    assert np.array_equal(np.signbit(found[zero]), np.signbit(exact[zero]))
+    assert error[worst] <= bound, f"{name}({x[worst]}) gave {result[worst]}, not {exact[worst]}: {error[worst]:.1f} ulp"
+    zero = (exact == 0) & (result == 0) & (x == 0)
+    assert np.array_equal(np.signbit(result[zero]), np.signbit(exact[zero]))

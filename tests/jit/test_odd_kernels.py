@@ -126,13 +126,13 @@ def written(statements: str) -> Callable[..., Any]:
     return vc.kernel(module(HEAD + "\n".join(lines) + "\n").kernel)
 
 
-@pytest.mark.parametrize(("source", "target", "statements"), COMPUTED, ids=[each[2] for each in COMPUTED])
+@pytest.mark.parametrize(("source", "target", "statements"), COMPUTED, ids=[item[2] for item in COMPUTED])
 def test_what_is_computed(gpu: vc.Runtime, source: str, target: str, statements: str) -> None:
     x, out = np.array(INPUTS[source], source), np.zeros(N, target)
     check(gpu, written(statements), x, out, -1, local_size=(N, 1, 1))
 
 
-@pytest.mark.parametrize(("statements", "message"), REFUSED, ids=[each[0][:30] for each in REFUSED])
+@pytest.mark.parametrize(("statements", "message"), REFUSED, ids=[item[0][:30] for item in REFUSED])
 def test_what_is_refused(gpu: vc.Runtime, statements: str, message: str) -> None:
     with pytest.raises(KernelError, match=message) as raised:
         written(statements)[1, N](gpu.zeros(N), gpu.zeros(N), 1)
@@ -233,10 +233,10 @@ def test_values_of_loops_that_are_left_in_the_middle(gpu: vc.Runtime, limits: li
     """Each invocation has the values of the pass in which it left, not those of others that stayed longer."""
     x, out = np.arange(3, 13, dtype=np.int32), gpu.zeros((20, 3), np.int32)
     left_in_the_middle[1, 20](gpu.array(x), gpu.array(np.array(limits, np.int32)), out)
-    for limit, found in zip(limits, out.numpy().tolist(), strict=True):
+    for limit, result in zip(limits, out.numpy().tolist(), strict=True):
         k, rounds = max(limit % 3, 1), limit // 2 + 1
         inner = x[k - 1] + rounds - 1
-        assert found == [x[limit] * 10, inner, inner * 100 + k]
+        assert result == [x[limit] * 10, inner, inner * 100 + k]
 
 
 @vc.kernel
@@ -260,13 +260,13 @@ def test_values_of_a_loop_with_a_known_end(gpu: vc.Runtime) -> None:
 @vc.kernel
 def counts_twice(x, out, n):
     i = vc.global_id(0)
-    found = 0
+    result = 0
     for by in range(2, 200, 77):
         turns, other = 0, by + n + x[i]
         while turns < (x[i & 7] & 255 if x[i & 7] & 255 > other & 255 else other & 255) % 5:
             turns += 1
-            found = found * 10 + turns
-    out[i] = found
+            result = result * 10 + turns
+    out[i] = result
 
 
 def test_what_a_loop_has_loaded_is_not_used_behind_it(gpu: vc.Runtime) -> None:
@@ -281,14 +281,14 @@ def test_what_a_loop_has_loaded_is_not_used_behind_it(gpu: vc.Runtime) -> None:
 
 
 def sums_of_found(i, x, table, flags, out, value):
-    found = value % 77
+    result = value % 77
     for by in (value, 300, -5):
         value += by % 7
-        for _ in range((x[found % 8] + x[7 - i]) % 4):
+        for _ in range((x[result % 8] + x[7 - i]) % 4):
             value = 8
         else:
-            found = table[value % 8] + (1 if flags[i] == 300 else -1)
-            out[i] += found
+            result = table[value % 8] + (1 if flags[i] == 300 else -1)
+            out[i] += result
 
 
 @vc.kernel
@@ -342,7 +342,7 @@ def test_marked_functions(gpu: vc.Runtime) -> None:
     for wrong in (len, 3, clamps):
         with pytest.raises(TypeError, match=r"vc\.function takes a function written in Python; got"):
             vc.function(wrong)  # type: ignore[type-var]
-    found: dict[str, Any] = {}
-    exec("def nowhere(x): return x", found)
+    scope: dict[str, Any] = {}
+    exec("def nowhere(x): return x", scope)
     with pytest.raises(KernelError, match="the source of nowhere is not found"):
-        vc.function(found["nowhere"])
+        vc.function(scope["nowhere"])

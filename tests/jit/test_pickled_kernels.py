@@ -82,8 +82,8 @@ def again(given: Any) -> Any:
 def simulated(kernel: Any, *args: Any) -> list[int]:
     out = np.zeros(3, np.int32)
     kernel.simulate(out, *args)
-    found: list[int] = out.tolist()
-    return found
+    result: list[int] = out.tolist()
+    return result
 
 
 @pytest.mark.pure
@@ -94,7 +94,7 @@ def test_a_kernel_takes_along_what_it_uses(main: dict[str, Any], monkeypatch: py
     loaded = again(kernel)
     assert loaded is not kernel
     assert simulated(loaded) == simulated(kernel) == EXPECTED
-    assert simulated(loaded, 11) == [each + 1 for each in EXPECTED]
+    assert simulated(loaded, 11) == [item + 1 for item in EXPECTED]
     assert (loaded._check_bounds, loaded._print_limit, loaded.__name__) == (True, 7, "kernel")
     assert simulated(again(loaded)) == EXPECTED
     assert copy.copy(kernel) is kernel
@@ -166,8 +166,8 @@ def test_functions_of_arrays(gpu: vc.Runtime, as_main: None) -> None:
 
 @pytest.fixture
 def as_main(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in (times, tripled.definition.function, doubled.definition.function, *FUNCTIONS):
-        monkeypatch.setattr(each, "__module__", "__main__")
+    for function in (times, tripled.definition.function, doubled.definition.function, *FUNCTIONS):
+        monkeypatch.setattr(function, "__module__", "__main__")
 
 
 def times(x: Any, n: Any) -> Any:

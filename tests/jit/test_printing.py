@@ -156,7 +156,7 @@ def test_what_has_no_room_is_told_with_the_remedy(gpu: vc.Runtime) -> None:
     assert (total, len(kept)) == (320, 320 - lost)
     assert 7 <= len(kept) < 12, "as many as there is room for"
     whole = [f"said {i} {k} {i * 10 + k}" for i in range(32) for k in range(10)]
-    assert kept == [each for each in whole if each in set(kept)], "whole lines, in order"
+    assert kept == [item for item in whole if item in set(kept)], "whole lines, in order"
     assert run(vc.kernel(print_limit=wanted)(chatter.__wrapped__), 10) == whole
     with pytest.warns(RuntimeWarning, match="prints were lost"):
         assert len(run(chatter, 2)) == len(kept), "the buffer is as before"
@@ -270,7 +270,7 @@ def test_each_run_of_a_graph(runtime: vc.Runtime) -> None:
             graph.submit(step=step)
         runtime.wait()
 
-    runs = [each for step in range(6) for each in ((step, 2.0 * step), (10, 2.0 * step + 1))]
+    runs = [item for step in range(6) for item in ((step, 2.0 * step), (10, 2.0 * step + 1))]
     assert output(overlapping).splitlines() == told_steps(*runs)
     x.fill(0)
     with runtime.record() as outer:

@@ -163,8 +163,8 @@ def accesses(kernel: Any) -> list[str]:
 
 @pytest.mark.parametrize("kernel", [sorted_items, tile, left_early], ids=lambda kernel: kernel.__name__)
 def test_known_indices_are_registers(kernel: Any) -> None:
-    found = accesses(kernel)
-    assert found.count("fill") == (kernel is left_early)  # for g, whose indices vary
+    result = accesses(kernel)
+    assert result.count("fill") == (kernel is left_early)  # for g, whose indices vary
 
 
 def test_varying_indices_are_variables() -> None:
@@ -247,8 +247,8 @@ def test_in_elementwise_functions(gpu: vc.Runtime) -> None:
         x = np.arange(50, dtype=np.float32)
         expected = np.where(x % 3 == 0, x, np.where(x % 3 == 1, 2, 0.5))
         assert np.array_equal(scaled(gpu.array(x)).numpy(), expected)
-        found = vc.vectorize(best_of_three)(gpu.array(x), 7.25).numpy()
-        assert np.array_equal(found, np.maximum(x, 8.25))
+        result = vc.vectorize(best_of_three)(gpu.array(x), 7.25).numpy()
+        assert np.array_equal(result, np.maximum(x, 8.25))
 
 
 # -- limits and errors ------------------------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ def output(*arguments: str, **options: Any) -> str:
 
 
 def test_a_program_on_the_command_line() -> None:
-    found = output("-B", "-c", PROGRAM, "def kernel(out): pass")
-    assert found.startswith(EXPECTED.format("<string>"))
+    result = output("-B", "-c", PROGRAM, "def kernel(out): pass")
+    assert result.startswith(EXPECTED.format("<string>"))
 
 
 def test_a_file_that_is_standard_input(tmp_path: Path) -> None:

@@ -233,12 +233,12 @@ def test_results_are_those_of_wide_types(gpu: vc.Runtime, name: str, data: st.Da
         wide[1, n](gpu.array(x), gpu.array(at), out)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
-    for found, a, k in zip(out.numpy(), x.tolist(), [TABLE[each] for each in at], strict=True):
+    for result, a, k in zip(out.numpy(), x.tolist(), [TABLE[item] for item in at], strict=True):
         divisor = k or 7
         expected = [a + k, k - a, a * k, a // divisor, a % divisor, min(a, k, 3), max(-5, k, a), a & k, a ^ (k | 1)]
         expected += [a if k > 0 else k, a < k, a if a > 100 else k, a + (k if a > 3 else 300), (k & 1023) * a]
         expected.append(abs(k) + a)
-        assert found.tolist() == np.array(expected, np.int64).astype(np.int32).tolist(), (a, k)
+        assert result.tolist() == np.array(expected, np.int64).astype(np.int32).tolist(), (a, k)
 
 
 # -- accumulators -----------------------------------------------------------------------------------------------------

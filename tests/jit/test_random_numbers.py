@@ -38,9 +38,9 @@ def test_the_oracle_is_numpys() -> None:
     for _ in range(20):
         counter, key = (random.integers(0, 2**64, n, np.uint64) for n in (4, 2))
         counter[0] //= 2
-        found = np.random.Philox(counter=counter, key=key).random_raw(4)
+        result = np.random.Philox(counter=counter, key=key).random_raw(4)
         counter[0] += 1  # numpy counts before it draws
-        assert philox(counter.tolist(), key.tolist(), 64) == found.tolist()
+        assert philox(counter.tolist(), key.tolist(), 64) == result.tolist()
 
 
 @pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
@@ -98,8 +98,8 @@ def test_counters_of_64_bits(gpu: Any) -> None:
         kernel[3, 1](gpu.array(x), out)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
-    words = [[int(each) % 2**32, int(each) >> 32 & 0xFFFFFFFF] for each in x]
-    np.testing.assert_array_equal(out.numpy(), [philox([*each, 0, 0], each) for each in words])
+    words = [[int(item) % 2**32, int(item) >> 32 & 0xFFFFFFFF] for item in x]
+    np.testing.assert_array_equal(out.numpy(), [philox([*word, 0, 0], word) for word in words])
 
 
 @pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)
@@ -115,17 +115,17 @@ def test_floats(gpu: Any) -> None:
     n = 16384 if isinstance(gpu, vc.Runtime) else 8
     bits, uniform, normal = gpu.zeros((n, 4), np.uint32), gpu.zeros((n, 4)), gpu.zeros((n, 4))
     kernel[-(-n // 64), 64](bits, uniform, normal)
-    words, found = bits.numpy(), normal.numpy()
+    words, result = bits.numpy(), normal.numpy()
     np.testing.assert_array_equal(uniform.numpy(), (words >> 8).astype(np.float32) * np.float32(2.0**-24))
     radius = np.sqrt(-2 * np.log((words[:, ::2] + 0.5) * 2.0**-32))
     angle = (words[:, 1::2].view(np.int32) >> 8) * (np.pi * 2.0**-23)
     exact = np.stack([radius * np.cos(angle), radius * np.sin(angle)], -1).reshape(n, 4)
-    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=2e-6)
+    np.testing.assert_allclose(result, exact, rtol=1e-4, atol=2e-6)
     if n > 8:
-        sample = np.sort(found.ravel())
+        sample = np.sort(result.ravel())
         assert abs(sample.mean()) < 4 / np.sqrt(sample.size)
         assert abs(sample.std() - 1) < 4 / np.sqrt(2 * sample.size)
-        assert np.abs(np.corrcoef(found.T) - np.eye(4)).max() < 4 / np.sqrt(n)
+        assert np.abs(np.corrcoef(result.T) - np.eye(4)).max() < 4 / np.sqrt(n)
         assert 3.5 < np.abs(sample).max() < 6.8
 
 

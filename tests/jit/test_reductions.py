@@ -60,8 +60,8 @@ def test_axes(gpu: vc.Runtime, data: Any, shape: tuple[int, ...], seed: int) -> 
     keepdims = data.draw(st.booleans())
     x = np.random.default_rng(seed).integers(-(2**31), 2**31, shape).astype(np.int32)
     array = gpu.array(x)
-    found = total(array, axis=axis, keepdims=keepdims, dtype=np.uint32).numpy()
-    np.testing.assert_array_equal(found, np.add.reduce(x, axis, np.uint32, keepdims=keepdims), strict=True)
+    result = total(array, axis=axis, keepdims=keepdims, dtype=np.uint32).numpy()
+    np.testing.assert_array_equal(result, np.add.reduce(x, axis, np.uint32, keepdims=keepdims), strict=True)
     np.testing.assert_array_equal(largest(array, axis=axis).numpy(), np.max(x, axis, initial=-(2**31)))
 
 
@@ -89,8 +89,8 @@ def test_order_at_sizes_where_passes_begin(gpu: vc.Runtime, n: int) -> None:
 def test_order_along_axes(gpu: vc.Runtime, shape: tuple[int, ...], axis: int) -> None:
     x = np.random.default_rng(0).integers(0, 2**32, shape, np.uint32)
     expected = functools.reduce(composed, np.moveaxis(x, axis, 0), np.full(np.delete(shape, axis), 1 << 16, np.uint32))
-    found = vc.reduce(composed, 1 << 16)(gpu.array(x), axis=axis)
-    np.testing.assert_array_equal(found.numpy(), expected)
+    result = vc.reduce(composed, 1 << 16)(gpu.array(x), axis=axis)
+    np.testing.assert_array_equal(result.numpy(), expected)
 
 
 def test_more_groups_than_fit_along_x(gpu: vc.Runtime) -> None:
@@ -126,8 +126,8 @@ def in_axes(x: vc.Array) -> None:
     """Compares sums, and a function that is not commutative, along one, several and all axes of a large array."""
     array = x.numpy()
     for axis in (None, 0, 1, (0, 2)):
-        found = dot(x, 1, axis=axis, keepdims=axis == 1)
-        assert np.array_equal(found.numpy(), array.sum(axis, np.uint32, keepdims=axis == 1))
+        result = dot(x, 1, axis=axis, keepdims=axis == 1)
+        assert np.array_equal(result.numpy(), array.sum(axis, np.uint32, keepdims=axis == 1))
     left = vc.reduce(lambda a, b: a, 0)(x, axis=(0, 2), dtype=np.uint32)
     assert np.array_equal(left.numpy(), np.zeros(x.shape[1]))
     last = vc.reduce(lambda a, b: b, 0)(x, axis=(0, 2))
@@ -157,11 +157,11 @@ def in_axes(x: vc.Array) -> None:
 def test_the_type_of_the_result(gpu: vc.Runtime, dtype: str, initial: Any, expected: str) -> None:
     x = np.random.default_rng(0).integers(0, 2 if dtype == "float16" else 100, (3, 200)).astype(dtype)
     try:
-        found = vc.reduce(lambda a, b: a + b, initial)(gpu.array(x), axis=1)
+        result = vc.reduce(lambda a, b: a + b, initial)(gpu.array(x), axis=1)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
-    assert found.dtype == expected
-    np.testing.assert_array_equal(found.numpy(), x.sum(1, expected))
+    assert result.dtype == expected
+    np.testing.assert_array_equal(result.numpy(), x.sum(1, expected))
 
 
 def gcd(a, b):
@@ -177,15 +177,17 @@ def test_a_function_with_loops(gpu: vc.Runtime, n: int) -> None:
 
 
 def test_the_function_may_widen(gpu: vc.Runtime) -> None:
-    found = vc.reduce(lambda a, b: a + b * 1.0, 0)(gpu.array(np.arange(2000, dtype=np.int32)))
-    assert (found.dtype, found.item()) == (np.float32, 1999000.0)
+    result = vc.reduce(lambda a, b: a + b * 1.0, 0)(gpu.array(np.arange(2000, dtype=np.int32)))
+    assert (result.dtype, result.item()) == (np.float32, 1999000.0)
 
 
 def test_floats_are_exact_to_rounding_and_the_same_each_time(gpu: vc.Runtime) -> None:
     x = np.random.default_rng(0).normal(size=300_001).astype(np.float32)
     array = gpu.array(x)
-    found = {total(array).numpy().tobytes() for _ in range(5)} | {total(array.reshape(1, -1), axis=1).numpy().tobytes()}
-    assert len(found) == 1
+    results = {total(array).numpy().tobytes() for _ in range(5)} | {
+        total(array.reshape(1, -1), axis=1).numpy().tobytes()
+    }
+    assert len(results) == 1
     exact = math.fsum(x.tolist())
     # Four passes of 64: as many roundings on each element's way at most (Higham 2002, section 4.2).
     assert abs(total(array).item() - exact) <= 4 * 64 * np.finfo(np.float32).eps * abs(x).sum()
@@ -194,8 +196,8 @@ def test_floats_are_exact_to_rounding_and_the_same_each_time(gpu: vc.Runtime) ->
 def test_an_initial_value_counts_once(gpu: vc.Runtime) -> None:
     x = np.arange(3000, dtype=np.int32)
     for shape, axis in (((3000,), None), ((3, 1000), 1), ((1000, 3), 0)):
-        found = vc.reduce("a + b", 1000)(gpu.array(x.reshape(shape)), axis=axis)
-        assert np.array_equal(found.numpy(), x.reshape(shape).sum(axis) + 1000)
+        result = vc.reduce("a + b", 1000)(gpu.array(x.reshape(shape)), axis=axis)
+        assert np.array_equal(result.numpy(), x.reshape(shape).sum(axis) + 1000)
 
 
 def test_of_nothing_it_is_the_initial_value(gpu: vc.Runtime) -> None:

@@ -45,14 +45,14 @@ def bits_of(x: Array) -> Array:
 
 def agree(gpu: Any, x: Array, y: Array) -> None:
     """Compares with numpy; of a device that takes subnormal numbers for zero, only fmod is exact for them."""
-    found = [gpu.empty(x.shape, x.dtype) for _ in range(3)]
+    results = [gpu.empty(x.shape, x.dtype) for _ in range(3)]
     try:
-        divided(*found, gpu.array(x), gpu.array(y))
+        divided(*results, gpu.array(x), gpu.array(y))
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     expected = of_numpy(x, y)
     least, keeps = np.finfo(x.dtype).tiny, not isinstance(gpu, vc.Runtime) or keeps_subnormals(gpu, x.dtype)
-    for n, (mine, its) in enumerate(zip(found, expected, strict=True)):
+    for n, (mine, its) in enumerate(zip(results, expected, strict=True)):
         compared = np.ones(x.shape, bool)
         for each in (x, y, expected[2], its) if n < 2 and not keeps else ():
             compared &= ~((each != 0) & (np.abs(each) < least))
@@ -172,10 +172,10 @@ def test_their_loops_are_watched_where_a_driver_cuts_loops(
             graph.run()
         else:
             walk(out, *arrays, n)
-        found = out.numpy()
+        result = out.numpy()
     finally:
         gpu._kernels.clear()
-    np.testing.assert_array_equal(found, walked(x, y, n))
+    np.testing.assert_array_equal(result, walked(x, y, n))
 
 
 @pytest.mark.pure
@@ -221,11 +221,11 @@ def test_integers_by_positive_constants_round_down(gpu: vc.Runtime, dtype: Any) 
     near = {k * n + d for n in DIVISORS for k in (-2, -1, 0, 1, 2) for d in (-1, 0, 1)}
     values = sorted({limits.min, limits.min + 1, limits.max - 1, limits.max} | near)
     x = np.array([value for value in values if limits.min <= value <= limits.max], dtype)
-    found = [gpu.zeros((x.size, len(DIVISORS)), dtype) for _ in range(2)]
+    results = [gpu.zeros((x.size, len(DIVISORS)), dtype) for _ in range(2)]
     try:
-        by_constants[(x.size + 63) // 64, 64](gpu.array(x), *found)
+        by_constants[(x.size + 63) // 64, 64](gpu.array(x), *results)
     except vc.MissingFeature:
         pytest.skip(f"the device has no {np.dtype(dtype)}")
     by = np.array(DIVISORS, dtype)
-    np.testing.assert_array_equal(found[0].numpy(), x[:, None] // by)
-    np.testing.assert_array_equal(found[1].numpy(), x[:, None] % by)
+    np.testing.assert_array_equal(results[0].numpy(), x[:, None] // by)
+    np.testing.assert_array_equal(results[1].numpy(), x[:, None] % by)

@@ -175,7 +175,7 @@ class TestElements:
         x, outs = gpu.array(np.arange(4, dtype=np.float32)), (gpu.zeros(4), gpu.zeros(4))
         for _ in range(2):
             assert both(x, out=outs) == outs
-            assert [each.numpy().tolist() for each in outs] == [[1, 2, 3, 4], [0, 2, 4, 6]]
+            assert [out.numpy().tolist() for out in outs] == [[1, 2, 3, 4], [0, 2, 4, 6]]
         with pytest.raises(TypeError, match="2 results"):
             both(x, out=outs[0])
 
@@ -199,8 +199,8 @@ class TestElements:
         for k in (1.0, 2.0, 3, True):
             for axis in (0, 1, None, (0, 1)):
                 for keepdims in (False, True):
-                    found = total(x, k, axis=axis, keepdims=keepdims)
-                    assert np.array_equal(found.numpy(), np.sum(numbers * k, axis, keepdims=keepdims))
+                    result = total(x, k, axis=axis, keepdims=keepdims)
+                    assert np.array_equal(result.numpy(), np.sum(numbers * k, axis, keepdims=keepdims))
         for wrong in (1.0, [1], (0.0,)):
             with pytest.raises(TypeError, match="axis is an int"):
                 total(x, 1.0, axis=wrong)
@@ -238,9 +238,9 @@ def test_new_results_have_the_type_of_the_function(monkeypatch: pytest.MonkeyPat
                 assert (biased(x, 2, out=out).numpy() == 2 + value).all()
             del out, outs
             runtime.device.collect(wait=True)
-            found = [biased(x, 2) for _ in range(12)]
-            assert {each.dtype for each in found} == {np.dtype(wanted)}
-            assert all((each.numpy() == 2 + value).all() for each in found)
+            results = [biased(x, 2) for _ in range(12)]
+            assert {result.dtype for result in results} == {np.dtype(wanted)}
+            assert all((result.numpy() == 2 + value).all() for result in results)
 
 
 @pytest.mark.device_only

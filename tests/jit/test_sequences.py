@@ -143,17 +143,17 @@ def of_calls(k, out):
     """Sequences that functions return, evaluated once."""
     i = vc.global_id(0)
     n = k[i]
-    for each in neighbours(n):
-        out[i, 0] += each * each
+    for neighbour in neighbours(n):
+        out[i, 0] += neighbour * neighbour
     for a, b in in_turns(n):
         out[i, 1] += a * 10 + b
-    for j, each in enumerate(reversed(neighbours(n))):
-        out[i, 2] += j * each
+    for j, neighbour in enumerate(reversed(neighbours(n))):
+        out[i, 2] += j * neighbour
     for a, b in zip(divmod(n + 20, 7), neighbours(n)[1:]):  # noqa: B905
         out[i, 3] += a * b
     out[i, 4] = sum(a * b for a, b in in_turns(n))
-    for each in neighbours(counted(out, i)):
-        out[i, 0] += each
+    for neighbour in neighbours(counted(out, i)):
+        out[i, 0] += neighbour
 
 
 @pytest.mark.parametrize(

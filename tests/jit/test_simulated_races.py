@@ -38,11 +38,11 @@ def test_few_accesses_stand_for_all(accesses: list[tuple[int, int, int, int]]) -
     who = {(g, i): SimpleNamespace(group=groups[g], n_fences=0) for g in range(3) for i in range(3)}
     for n, (group, phase, invocation, kind) in enumerate(accesses):
         access: Any = Access(who[group, invocation], phase, n, 1)  # type: ignore[arg-type]
-        found = touched.add(8, kind, access)
+        result = touched.add(8, kind, access)
         expected = [m for m in range(n) if conflict(accesses[n], accesses[m])]
-        assert (found is not None) == bool(expected)
-        if found is not None:
-            assert (found[1].call in expected, found[0]) == (True, accesses[found[1].call][3])  # type: ignore[index]
+        assert (result is not None) == bool(expected)
+        if result is not None:
+            assert (result[1].call in expected, result[0]) == (True, accesses[result[1].call][3])  # type: ignore[index]
             break
 
 
@@ -66,7 +66,7 @@ def test_what_has_no_race_is_the_same_in_any_order(gpu: vc.Runtime, data: st.Dat
     text += [f"    {line}" for line in [*lines, "vc.barrier()", "out[here + 4 * group] = n + tile[here] * 100"]]
     kernel = vc.kernel(module("\n".join(text) + "\n").kernel)
     x, out, sums = np.arange(4, dtype=np.int32), np.zeros(8, np.int32), np.zeros(4, np.int32)
-    arrays = [gpu.array(each) for each in (x, out, sums)]
+    arrays = [gpu.array(host) for host in (x, out, sums)]
     try:
         kernel.simulate[2, 4](x, out, sums)
     except KernelError as error:

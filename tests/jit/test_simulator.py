@@ -98,7 +98,7 @@ def kernel_of(statements: str) -> tuple[Any, str]:
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize(("statements", "message", "who", "at"), FOUND, ids=[each[0] for each in FOUND])
+@pytest.mark.parametrize(("statements", "message", "who", "at"), FOUND, ids=[item[0] for item in FOUND])
 def test_what_is_found(statements: str, message: str, who: int, at: str) -> None:
     kernel, file = kernel_of(statements)
     with pytest.raises(KernelError) as raised:

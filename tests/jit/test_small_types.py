@@ -30,8 +30,8 @@ def lacking(request: pytest.FixtureRequest) -> Iterator[vc.Runtime]:
     made = target._target
 
     def without(runtime: vc.Runtime) -> Any:
-        found = made(runtime)
-        return replace(found, missing_types=tuple(sorted({*found.missing_types, *request.param})))
+        result = made(runtime)
+        return replace(result, missing_types=tuple(sorted({*result.missing_types, *request.param})))
 
     with vc.Runtime() as runtime:
         with pytest.MonkeyPatch.context() as patch:  # only as long as the target of this runtime is made
@@ -40,14 +40,14 @@ def lacking(request: pytest.FixtureRequest) -> Iterator[vc.Runtime]:
         yield runtime
 
 
-def equal(found: Any, expected: Any) -> None:
+def equal(result: Any, expected: Any) -> None:
     """Asserts that numbers are the same, with the signs of zeros."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
-    if found.dtype.kind == "f":
+    result, expected = np.asarray(result), np.asarray(expected)
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
+    if result.dtype.kind == "f":
         numbers = ~np.isnan(expected)
-        np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
+        np.testing.assert_array_equal(np.signbit(result)[numbers], np.signbit(expected)[numbers])
 
 
 def random_bits(n: int, dtype: str, seed: int) -> HostArray:
@@ -90,7 +90,7 @@ def test_conversions_of_float64_round_once(lacking: vc.Runtime) -> None:
         pytest.skip("the device has no float64")
     with np.errstate(over="ignore", invalid="ignore"):
         middle = HALVES[:-1].astype(np.float64) / 2 + HALVES[1:].astype(np.float64) / 2
-        x = np.concatenate([[each, each * (1 + 2.0**-40), each * (1 - 2.0**-40)] for each in (middle, HALVES)], axis=1)
+        x = np.concatenate([[item, item * (1 + 2.0**-40), item * (1 - 2.0**-40)] for item in (middle, HALVES)], axis=1)
         x = np.concatenate([x.ravel(), random_bits(50_000, "float64", 0), 2.0 ** np.arange(-30.0, 20)])
         equal(lacking.array(x).astype(np.float16).numpy(), x.astype(np.float16))
 
@@ -102,8 +102,8 @@ def test_arithmetic_of_float16_is_rounded_once(lacking: vc.Runtime, expression: 
     known = {"min(x, y)": np.minimum, "x if x < y else -y": lambda x, y: np.where(x < y, x, -y)}
     with np.errstate(all="ignore"):
         expected = known[expression](x, y) if expression in known else eval(expression, {"x": x, "y": y})
-        found = vc.elementwise(expression)(lacking.array(x), lacking.array(y)).numpy()
-        np.testing.assert_array_equal(found, expected)
+        result = vc.elementwise(expression)(lacking.array(x), lacking.array(y)).numpy()
+        np.testing.assert_array_equal(result, expected)
 
 
 @vc.kernel
@@ -117,7 +117,7 @@ def nearest_half(number: Fraction) -> np.float16:
     with np.errstate(over="ignore"):
         near = np.float16(float(number))
     around = near, *[np.nextafter(near, np.float16(to)) for to in (-np.inf, np.inf)]
-    finite = [each for each in around if np.isfinite(each)]
+    finite = [item for item in around if np.isfinite(item)]
     return min(finite, key=lambda each: (abs(Fraction(float(each)) - number), int(each.view(np.uint16)) & 1))
 
 
@@ -259,8 +259,8 @@ def test_subgroups(lacking: vc.Runtime, dtype: str) -> None:
         np.concatenate([np.full_like(rows[:, :1], most), np.minimum.accumulate(rows[:, :-1], axis=1)], axis=1),
         np.concatenate([np.full_like(rows[:, :1], least), np.maximum.accumulate(rows[:, :-1], axis=1)], axis=1),
     )
-    for found, each in zip(out.numpy(), expected, strict=True):
-        equal(found, each.ravel().astype(dtype))
+    for result, each in zip(out.numpy(), expected, strict=True):
+        equal(result, each.ravel().astype(dtype))
 
 
 @vc.kernel
@@ -297,14 +297,14 @@ def test_atomic_operations(lacking: vc.Runtime, dtype: str) -> None:
     columns = x.reshape(-1, 5)
     assert whole.numpy()[:2].tolist() == [77, 77]
     assert whole.numpy()[32:].tolist() == [77]
-    found = whole.numpy()[2:32].reshape(6, 5)
-    equal(found[0], before[0] + columns.sum(0, dtype=dtype))
-    equal(found[1], np.minimum(before[1], columns.min(0)))
-    equal(found[2], np.maximum(before[2], columns.max(0)))
-    equal(found[4], before[4] + columns.sum(0, dtype=dtype))
-    equal(found[5], np.maximum(before[5], columns.max(0)))
+    result = whole.numpy()[2:32].reshape(6, 5)
+    equal(result[0], before[0] + columns.sum(0, dtype=dtype))
+    equal(result[1], np.minimum(before[1], columns.min(0)))
+    equal(result[2], np.maximum(before[2], columns.max(0)))
+    equal(result[4], before[4] + columns.sum(0, dtype=dtype))
+    equal(result[5], np.maximum(before[5], columns.max(0)))
     for at in range(5):  # each number replaces another: those that were there, and the first one
-        left = [*old.numpy()[at::5], found[3, at]]
+        left = [*old.numpy()[at::5], result[3, at]]
         assert sorted(left) == sorted([before[3, at], *columns[:, at]])
 
 

@@ -14,7 +14,7 @@ import vkcompute as vc
 from vkcompute.core.quirks import quirks_of
 
 SPECIAL = np.array([1, np.nan, np.inf, -np.inf, -2, -0.0, 0.0, 0.5], np.float32)
-X, Y = (np.array(each, np.float32) for each in zip(*itertools.product(SPECIAL, SPECIAL), strict=True))
+X, Y = (np.array(host, np.float32) for host in zip(*itertools.product(SPECIAL, SPECIAL), strict=True))
 LEAVES = st.sampled_from("x y x y 0.0 0.0 -0.0 1.0 -1.0 2.0 0.5 (x>9.0) (y!=y)".split())
 EXPRESSIONS = st.recursive(
     LEAVES,
@@ -29,13 +29,13 @@ EXPRESSIONS = st.recursive(
 )
 
 
-def same(gpu: vc.Runtime, found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], text: str) -> None:
+def same(gpu: vc.Runtime, result: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], text: str) -> None:
     """Asserts that numbers are equal, NaN in the same places, and zeros of the same sign, where the driver has it."""
-    np.testing.assert_array_equal(found, expected, text)
+    np.testing.assert_array_equal(result, expected, text)
     numbers = ~np.isnan(expected)
     if quirks_of(gpu.device.physical).loses_signs_of_zeros:
         numbers &= expected != 0
-    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers], text)
+    np.testing.assert_array_equal(np.signbit(result)[numbers], np.signbit(expected)[numbers], text)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -51,14 +51,14 @@ def subgroups(gpu: vc.Runtime) -> list[Array]:
     which, lane, size = place.numpy().T
     assert set(size) == {gpu.device.physical.subgroup_size}
     assert np.all(lane < size)
-    found = []
+    results = []
     for number in range(which.max() + 1):
         members = np.flatnonzero(which == number)
         members = members[np.argsort(lane[members])]
         assert lane[members].tolist() == list(range(len(members)))  # as these drivers fill them
         assert len(set(members // GROUP)) == 1
-        found.append(members)
-    return found
+        results.append(members)
+    return results
 
 
 def data(dtype: str, seed: int) -> Array:
@@ -133,9 +133,9 @@ def test_a_row_is_all_that_the_simulator_needs(monkeypatch: pytest.MonkeyPatch, 
     row = ir.SUBGROUP_OPERATIONS[name]._replace(group_operation=GroupOperation.ExclusiveScan)
     monkeypatch.setitem(ir.SUBGROUP_OPERATIONS, "new", row)
     numbers, ufunc = np.array([5, 3, 6, 3], dtype), UFUNCS[name]
-    found = results("new", {lane: [number] for lane, number in enumerate(numbers)})
-    assert [found[lane] for lane in (1, 2, 3)] == ufunc.accumulate(numbers)[:-1].tolist()
-    assert ufunc(found[0], numbers).tolist() == numbers.tolist()
+    result = results("new", {lane: [number] for lane, number in enumerate(numbers)})
+    assert [result[lane] for lane in (1, 2, 3)] == ufunc.accumulate(numbers)[:-1].tolist()
+    assert ufunc(result[0], numbers).tolist() == numbers.tolist()
 
 
 @vc.kernel
@@ -157,8 +157,8 @@ def test_votes_of_those_that_come(gpu: vc.Runtime) -> None:
     array = np.random.default_rng(2).integers(0, 4, N_GROUPS * GROUP).astype(np.int32)
     out = gpu.full((array.size, 8), 9, np.int32)
     launch(votes, gpu.array(array), out)
-    found = out.numpy()
-    assert np.all(found[array == 3] == 9)
+    result = out.numpy()
+    assert np.all(result[array == 3] == 9)
     for members in subgroups(gpu):
         come = members[array[members] != 3]
         mine = array[come]
@@ -167,7 +167,7 @@ def test_votes_of_those_that_come(gpu: vc.Runtime) -> None:
         ballot = np.array([bits & 0xFFFFFFFF, bits >> 32], np.uint32).view(np.int32)
         for place, member in enumerate(come):
             expected = [np.all(mine < 2), np.any(mine == 0), place == 0, both, *ballot, come[0], 1]
-            assert found[member].tolist() == expected
+            assert result[member].tolist() == expected
 
 
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
@@ -315,7 +315,7 @@ REFUSED = [
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_what_is_refused(statement: str, message: str) -> None:
     with pytest.raises(KernelError) as raised:
         compiled(module(MODULE.format(statement=statement)).kernel, *_TYPES)

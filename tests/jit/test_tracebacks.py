@@ -43,13 +43,13 @@ def test_only_the_users_calls_are_shown(gpu: vc.Runtime, name: str) -> None:
     with pytest.raises(vc.KernelError) as raised:
         CALLS[name](x)
     script = traceback.extract_tb(raised.value.__traceback__)
-    assert [each.filename for each in script] == [__file__] * (3 if name == "fault" else 2)
+    assert [item.filename for item in script] == [__file__] * (3 if name == "fault" else 2)
     in_ipython = "\n".join(raised.value._render_traceback_())
     assert in_ipython.endswith(f"KernelError: {raised.value}")
     assert in_ipython.count("File ") == in_ipython.count(f'File "{__file__}"') == (3 if name == "fault" else 2)
     if name != "fault":  # its calls are those of the simulated kernel, for debuggers
-        assert {str(each.path) for each in raised.traceback.filter(raised)} == {__file__}
-        files = [each.filename for each in traceback.extract_tb(raised.tb)]
+        assert {str(item.path) for item in raised.traceback.filter(raised)} == {__file__}
+        files = [item.filename for item in traceback.extract_tb(raised.tb)]
         package = Path(vc.__file__).parent
         folders = str(package / "frontend"), str(package / "jit/frontend")
         assert not [file for file in files if file.startswith(folders)], "the compiler's own calls are cut"
@@ -67,7 +67,7 @@ def test_errors_of_the_package_itself_keep_all_calls(gpu: vc.Runtime, monkeypatc
     x = gpu.zeros(3)
     with pytest.raises(TypeError) as told:
         listed(x, 3)
-    assert {each.filename for each in traceback.extract_tb(told.value.__traceback__)} == {__file__}
+    assert {item.filename for item in traceback.extract_tb(told.value.__traceback__)} == {__file__}
     monkeypatch.setattr("vkcompute.jit.launcher.target_of", None)
     with pytest.raises(TypeError, match="not callable") as fault:
         listed(x)

@@ -96,7 +96,7 @@ def test_integer_arithmetic_is_numpys(gpu: vc.Runtime, name: str, data: st.DataO
     y[y == 0] = 5
     if limits.min < 0:
         x[(x == limits.min) & (y == limits.max) | (x == limits.min) & (y == -1)] = 1  # the quotient overflows
-    arrays = [gpu.array(each) for each in (x, y, shift)]
+    arrays = [gpu.array(host) for host in (x, y, shift)]
     out, tests = gpu.zeros((n, 17), dtype), gpu.zeros((n, 6), np.int32)
     try:
         arithmetic[1, n](*arrays, out, tests)
@@ -125,7 +125,7 @@ def compared(x, y, out):
 def test_comparisons_of_integers_are_those_of_the_numbers(gpu: vc.Runtime, one: str, other: str) -> None:
     """Of either sign, on devices without 64-bit integers too."""
     limits = np.iinfo(one), np.iinfo(other)
-    values = {each for limit in limits for each in (limit.min, limit.min + 1, -1, 0, 1, limit.max - 1, limit.max)}
+    values = {item for limit in limits for item in (limit.min, limit.min + 1, -1, 0, 1, limit.max - 1, limit.max)}
     pairs = [(a, b) for a in values for b in values if limits[0].min <= a <= limits[0].max]
     pairs = [(a, b) for a, b in pairs if limits[1].min <= b <= limits[1].max]
     out = gpu.zeros((len(pairs), 6), np.int32)
@@ -167,17 +167,17 @@ def test_comparisons_of_what_is_widened_with_constants(gpu: vc.Runtime, name: st
     """Mesa's drivers compare int32 widened to int64 wrongly."""
     limits = np.iinfo(name) if name != "bool" else np.iinfo(np.uint8)
     some = [0, 1, 2, 5, limits.min, limits.min + 1, limits.max, limits.max - 1, -1, -5]
-    x = np.array([each for each in some if limits.min <= each <= limits.max], name)
+    x = np.array([item for item in some if limits.min <= item <= limits.max], name)
     out = gpu.zeros((len(x), 6 * len(LIMITS) + 2), np.int32)
     try:
         compared_with_constants[1, len(x)](gpu.array(x), out, 3)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
-    for value, found in zip(x.astype(np.int64).tolist(), out.numpy().tolist(), strict=True):
+    for value, result in zip(x.astype(np.int64).tolist(), out.numpy().tolist(), strict=True):
         expected = [
-            each for c in LIMITS for each in (value < c, value <= c, value > c, value >= c, value == c, value != c)
+            item for c in LIMITS for item in (value < c, value <= c, value > c, value >= c, value == c, value != c)
         ]
-        assert found == [*expected, sum(k < value for k in range(3)), True], value
+        assert result == [*expected, sum(k < value for k in range(3)), True], value
 
 
 @vc.kernel
@@ -236,4 +236,4 @@ def test_sums_and_products_of_bools_are_numpys(gpu: vc.Runtime) -> None:
     adds_bools[1, 8](gpu.array(x), out)
     a, b, three = x > 1, x < 5, np.array([x > 0, x > 2, x > 4])
     row = a + b, a * b, a + True, three.sum(0), three.prod(0), a.astype(int) + b, a + b, (a + b).astype(int) + b
-    assert out.numpy().T.tolist() == [each.astype(int).tolist() for each in row]
+    assert out.numpy().T.tolist() == [array.astype(int).tolist() for array in row]

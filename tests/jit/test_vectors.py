@@ -24,7 +24,7 @@ def result(gpu: vc.Runtime, kernel: Any, *args: Any, shape: tuple[int, ...], dty
     """What a kernel with an invocation per row writes to its last argument."""
     out = gpu.zeros(shape, dtype)
     try:
-        kernel[1, ROWS](*[gpu.array(each) if isinstance(each, np.ndarray) else each for each in args], out)
+        kernel[1, ROWS](*[gpu.array(arg) if isinstance(arg, np.ndarray) else arg for arg in args], out)
     except MissingFeature as missing:
         pytest.skip(str(missing))
     return out.numpy()
@@ -112,14 +112,14 @@ def parts(x, k, out):
 
 def test_parts_of_vectors(gpu: vc.Runtime) -> None:
     x = numbers("float32", 4, 3)
-    found = result(gpu, parts, x, 2, shape=(ROWS, 16))
+    computed = result(gpu, parts, x, 2, shape=(ROWS, 16))
     a, b, c, d = x.T
-    assert np.array_equal(found[:, :9], np.stack([c, b, b, c, a, d, d, d, a], 1))
-    assert np.array_equal(found[:, 9:12], np.stack([c, x.sum(1), x.min(1) + 10 * x.max(1)], 1))
-    assert np.array_equal(found[:, 12], np.any(x > 3, 1) + 2 + 4 * np.all(x > 3, 1))
-    assert np.array_equal(found[:, 13:15], np.tile(np.float32([8, 9]), (ROWS, 1)))
+    assert np.array_equal(computed[:, :9], np.stack([c, b, b, c, a, d, d, d, a], 1))
+    assert np.array_equal(computed[:, 9:12], np.stack([c, x.sum(1), x.min(1) + 10 * x.max(1)], 1))
+    assert np.array_equal(computed[:, 12], np.any(x > 3, 1) + 2 + 4 * np.all(x > 3, 1))
+    assert np.array_equal(computed[:, 13:15], np.tile(np.float32([8, 9]), (ROWS, 1)))
     quotient = np.divide(a, b, out=np.zeros_like(a), where=b != 0)
-    assert np.array_equal(found[:, 15], quotient)
+    assert np.array_equal(computed[:, 15], quotient)
 
 
 @vc.kernel
@@ -136,12 +136,12 @@ def geometry(x, y, out):
 
 def test_geometry(gpu: vc.Runtime) -> None:
     x, y = numbers("float32", 3, 4) + np.float32(0.5), numbers("float32", 3, 5) + np.float32(0.25)
-    found = result(gpu, geometry, x, y, shape=(ROWS, 15))
+    computed = result(gpu, geometry, x, y, shape=(ROWS, 15))
     dot, cross = (x * y).sum(1), np.cross(x, y)
     lengths = np.linalg.norm(x, axis=1)
     expected = [dot, dot, (x[:, :2] * y[:, 1:]).sum(1), lengths, np.linalg.norm(y, axis=1), *(x.T / lengths)]
     expected += [*cross.T, cross[:, 0], *np.sqrt(np.abs(x)).T]
-    assert np.allclose(found, np.stack(expected, 1), rtol=1e-6, atol=1e-4)
+    assert np.allclose(computed, np.stack(expected, 1), rtol=1e-6, atol=1e-4)
 
 
 @vc.kernel
@@ -184,7 +184,7 @@ def swapped(v, swap):
 
 @given(st.lists(st.integers(-1, 6), min_size=ROWS, max_size=ROWS), st.integers(0, 5))
 def test_vectors_that_change(gpu: vc.Runtime, limits: list[int], n: int) -> None:
-    found = result(gpu, walks, np.array(limits, np.float32)[:, None], n, shape=(ROWS, 2))
+    computed = result(gpu, walks, np.array(limits, np.float32)[:, None], n, shape=(ROWS, 2))
     for i, limit in enumerate(limits):
         v, steps = [float(i), 1.0], 0
         for k in range(n):
@@ -192,7 +192,7 @@ def test_vectors_that_change(gpu: vc.Runtime, limits: list[int], n: int) -> None
                 break
             v = [v[0] + k, v[1] + 0.5] if limit > k else [v[0] + 1, v[1] + 1]
             steps += 1
-        assert found[i].tolist() == (v[::-1] if steps > 2 else v)
+        assert computed[i].tolist() == (v[::-1] if steps > 2 else v)
 
 
 @vc.kernel
@@ -240,11 +240,11 @@ def test_rows(gpu: vc.Runtime) -> None:
     x, y = numbers("float32", 3, 6), np.stack([numbers("float32", 3, 7), numbers("float32", 3, 8)])
     out = gpu.zeros((ROWS, 3, 4))
     rows[1, ROWS](gpu.array(x), gpu.array(y), out)
-    found = out.numpy()
+    result = out.numpy()
     less = np.where(np.arange(ROWS) > 2, 1, 2)[:, None]
-    assert np.array_equal(found[:, 0], np.c_[x, np.full(ROWS, 7)] - less)
-    assert np.array_equal(found[:, 1], np.c_[1 + y[1][:, 2], y[1]] + 0.5 * np.c_[2 * x[::-1], np.full(ROWS, 3)])
-    assert np.array_equal(found[:, 2], np.c_[x - x[::-1], 1 + (x * y[0]).sum(1)])
+    assert np.array_equal(result[:, 0], np.c_[x, np.full(ROWS, 7)] - less)
+    assert np.array_equal(result[:, 1], np.c_[1 + y[1][:, 2], y[1]] + 0.5 * np.c_[2 * x[::-1], np.full(ROWS, 3)])
+    assert np.array_equal(result[:, 2], np.c_[x - x[::-1], 1 + (x * y[0]).sum(1)])
 
 
 RANDOM = """
@@ -342,7 +342,7 @@ REFUSED = [
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_what_is_refused(statement: str, message: str) -> None:
     kernel = module(SMALL.format(statement=statement)).kernel
     with pytest.raises(KernelError) as raised:

@@ -63,10 +63,10 @@ def views(draw: st.DrawFn, shape: tuple[int, ...], *, writable: bool) -> tuple[t
     back = [order.index(axis) for axis in range(len(shape))]
 
     def view(of: Any) -> Any:
-        found = of[(*slices, ...)].transpose(*back)
+        result = of[(*slices, ...)].transpose(*back)
         if writable:
-            return found
-        return found.broadcast_to(shape) if isinstance(of, vc.Array) else np.broadcast_to(found, shape)
+            return result
+        return result.broadcast_to(shape) if isinstance(of, vc.Array) else np.broadcast_to(result, shape)
 
     return tuple(base), view
 
@@ -86,7 +86,7 @@ def test_kernels_take_any_view(
     arrays = [gpu.array(each) for each in hosts]
     combine(*[view(each) for (_, view), each in zip(drawn, arrays, strict=True)])
     simulated = [each.copy() for each in hosts]
-    combine.simulate(*[view(each) for (_, view), each in zip(drawn, simulated, strict=True)])
+    combine.simulate(*[view(item) for (_, view), item in zip(drawn, simulated, strict=True)])
     x, y, out = [view(each) for (_, view), each in zip(drawn, hosts, strict=True)]
     out[...] = x * 2 + y[-1]
     for array, changed, host in zip(arrays, hosts, simulated, strict=True):
@@ -110,9 +110,9 @@ def test_functions_of_elements_take_any_view(
     shapes = [shape, *[shape[max(len(shape) - rank, 0) :] for rank in ranks], shape]
     drawn = [data.draw(views(each, writable=at == 3)) for at, each in enumerate(shapes)]
     hosts = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
-    arrays = [gpu.array(each) for each in hosts]
-    x, y, z, out = [view(each) for (_, view), each in zip(drawn, arrays, strict=True)]
-    a, b, c, d = [view(each) for (_, view), each in zip(drawn, hosts, strict=True)]
+    arrays = [gpu.array(host) for host in hosts]
+    x, y, z, out = [view(array) for (_, view), array in zip(drawn, arrays, strict=True)]
+    a, b, c, d = [view(host) for (_, view), host in zip(drawn, hosts, strict=True)]
     assert np.array_equal(weighted(x, y, z).numpy(), a * 2 - b * c)
     weighted(x, y, z, out=out)
     d[...] = a * 2 - b * c
@@ -134,9 +134,9 @@ def test_reductions_take_any_view(gpu: vc.Runtime, shape: tuple[int, ...], seed:
     left = () if axis is None else shape[:axis] + shape[axis + 1 :]
     drawn = [data.draw(views(shape, writable=False)) for _ in range(2)] + [data.draw(views(left, writable=True))]
     hosts = [filled(base, np.dtype(np.int32), seed + at) for at, (base, _) in enumerate(drawn)]
-    arrays = [gpu.array(each) for each in hosts]
-    x, y, out = [view(each) for (_, view), each in zip(drawn, arrays, strict=True)]
-    a, b, d = [view(each) for (_, view), each in zip(drawn, hosts, strict=True)]
+    arrays = [gpu.array(host) for host in hosts]
+    x, y, out = [view(array) for (_, view), array in zip(drawn, arrays, strict=True)]
+    a, b, d = [view(host) for (_, view), host in zip(drawn, hosts, strict=True)]
     d[...] = (a * b).sum(axis, np.int32)
     assert np.array_equal(total(x, y, axis=axis).numpy(), d)
     total(x, y, axis=axis, out=out)

@@ -198,9 +198,9 @@ def test_an_atomic_reads_and_writes_to_the_scheduler(gpu: vc.Runtime) -> None:
     def only(x):
         vc.atomic.max(x, 0, 3)
 
-    found = specialize(definition_of(only), (("i", 1),))  # type: ignore[arg-type]
-    kernel = gpu.kernel(found.spirv)
-    assert (kernel.reads, kernel.writes, found.first) == ([0], [0], None)
+    compiled = specialize(definition_of(only), (("i", 1),))  # type: ignore[arg-type]
+    kernel = gpu.kernel(compiled.spirv)
+    assert (kernel.reads, kernel.writes, compiled.first) == ([0], [0], None)
     total, lock = gpu.zeros(1, np.int32), gpu.zeros(1, np.int32)
     for _ in range(20):
         locked[2, 32](total, lock, 3)
@@ -332,9 +332,9 @@ def test_barriers_where_all_come(statement: str) -> None:
 @pytest.mark.pure
 @pytest.mark.parametrize("statement", DIVERGENT)
 def test_barriers_where_only_some_may_come(statement: str) -> None:
-    found = module(MODULE.format(statement=statement))
+    result = module(MODULE.format(statement=statement))
     with pytest.raises(KernelError, match="only some invocations of a workgroup may reach this barrier") as raised:
-        compiled(found.kernel, *_TYPES)
+        compiled(result.kernel, *_TYPES)
     _, line, caret, *_ = str(raised.value).split("\n")
     assert line[caret.index("^") :] == "vc.barrier()"
 
@@ -400,12 +400,12 @@ REFUSED = [
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_what_is_refused(statement: str, message: str, at: str) -> None:
     text = MODULE.replace("def kernel", "def make(n):\n    return vc.shared(n, vc.int8)\ndef kernel")
-    found = module(text.format(statement=statement))
+    result = module(text.format(statement=statement))
     with pytest.raises(KernelError) as raised:
-        compiled(found.kernel, *_TYPES)
+        compiled(result.kernel, *_TYPES)
     first, line, caret, *_ = str(raised.value).split("\n")
     assert message in first
     assert line[caret.index("^") :].startswith(at)

@@ -32,10 +32,10 @@ def test_values(gpu: vc.Runtime, dtype: str) -> None:
     host = np.concatenate([np.linspace(-30, 30, 500), [0.0, -0.0, 1e-4]]).astype(dtype)
     x, wide = gpu.array(host), host.astype(np.float64)
     for name, formula in FORMULAS.items():
-        found = getattr(nn, name)(x)
-        assert found.dtype == np.dtype(dtype), name
+        result = getattr(nn, name)(x)
+        assert result.dtype == np.dtype(dtype), name
         eps = float(np.finfo(dtype).eps)
-        np.testing.assert_allclose(found.numpy(), formula(wide), rtol=8 * eps, atol=8 * eps, err_msg=name)
+        np.testing.assert_allclose(result.numpy(), formula(wide), rtol=8 * eps, atol=8 * eps, err_msg=name)
 
 
 def test_small_results_keep_their_digits(gpu: vc.Runtime) -> None:
@@ -49,18 +49,18 @@ def test_small_results_keep_their_digits(gpu: vc.Runtime) -> None:
 
 def test_one_kernel_with_what_is_around_it(gpu: vc.Runtime) -> None:
     x = gpu.array(np.linspace(-3, 3, 100, dtype=np.float32))
-    found = nn.gelu(x * 2 + 1) * x
-    assert len(vnp.info(found)) == 1
+    result = nn.gelu(x * 2 + 1) * x
+    assert len(vnp.info(result)) == 1
     host = x.numpy().astype(np.float64)
-    np.testing.assert_allclose(found.numpy(), FORMULAS["gelu"](host * 2 + 1) * host, atol=1e-5)
+    np.testing.assert_allclose(result.numpy(), FORMULAS["gelu"](host * 2 + 1) * host, atol=1e-5)
 
 
 def test_numbers_that_are_not_finite(gpu: vc.Runtime) -> None:
     x = gpu.array(np.array([np.nan, np.inf, -np.inf], np.float32))
     for name in FORMULAS:
-        found = getattr(nn, name)(x).numpy()
-        assert np.isnan(found[0]), name
-        assert found[1] == (1 if name in ("sigmoid", "tanh") else np.inf), name
+        result = getattr(nn, name)(x).numpy()
+        assert np.isnan(result[0]), name
+        assert result[1] == (1 if name in ("sigmoid", "tanh") else np.inf), name
 
 
 def test_arguments(gpu: vc.Runtime) -> None:

@@ -37,22 +37,22 @@ HEADS = [
 @pytest.fixture(autouse=True)
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The arguments of the programs that were launched."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     class Counted:
         def __getitem__(self, grid: Any) -> Any:
             def launch(*args: Any, **constants: Any) -> Any:
-                found.append(args)
+                results.append(args)
                 return programs.attention[grid](*args, **constants)
 
             return launch
 
     monkeypatch.setattr(block_attention, "attention", Counted())
-    return found
+    return results
 
 
 def attention(q: Any, k: Any, v: Any, bias: Any, scale: float) -> Any:
-    q, k, v = (each.astype(np.float64) for each in (q, k, v))
+    q, k, v = (array.astype(np.float64) for array in (q, k, v))
     with np.errstate(invalid="ignore"):
         scores = q @ k.swapaxes(-1, -2) * scale + bias
         powers = np.exp(scores - scores.max(-1, keepdims=True))
@@ -63,10 +63,10 @@ def check(runtime: vc.Runtime, arrays: Any, bias: Any = 0, scale: float | None =
     """Compares a result, to the error of its dtype: of scores and weights, for elements of magnitude 1."""
     factor = arrays[0].shape[-1] ** -0.5 if scale is None else scale
     expected = attention(*arrays, bias, factor)
-    found = nn.scaled_dot_product_attention(*[runtime.array(each) for each in arrays], scale=scale, **named)
-    assert found.dtype == arrays[0].dtype
-    eps = np.finfo(found.dtype).eps
-    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=16 * max(eps, np.finfo(np.float64).eps))
+    result = nn.scaled_dot_product_attention(*[runtime.array(array) for array in arrays], scale=scale, **named)
+    assert result.dtype == arrays[0].dtype
+    eps = np.finfo(result.dtype).eps
+    np.testing.assert_allclose(result.numpy(), expected, rtol=0, atol=16 * max(eps, np.finfo(np.float64).eps))
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -147,23 +147,23 @@ def test_scores_beyond_floats_and_rows_without_keys(like_a_gpu: vc.Runtime, laun
     bias = np.where(bools, 0, -np.inf)
     expected = attention(q, k, v, bias, 0.25)
     expected[4] = np.where(np.isfinite(v.sum(0)), 0, np.nan)
-    arrays = [like_a_gpu.array(each) for each in (q, k, v)]
-    found = nn.scaled_dot_product_attention(*arrays, like_a_gpu.array(bools)).numpy()
+    arrays = [like_a_gpu.array(host) for host in (q, k, v)]
+    result = nn.scaled_dot_product_attention(*arrays, like_a_gpu.array(bools)).numpy()
     assert len(launches) == 1
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
-    np.testing.assert_array_equal(np.isposinf(found), np.isposinf(expected))
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
+    np.testing.assert_array_equal(np.isposinf(result), np.isposinf(expected))
     finite = np.isfinite(expected)
-    np.testing.assert_allclose(found[finite], expected[finite], atol=1e-4)
+    np.testing.assert_allclose(result[finite], expected[finite], atol=1e-4)
 
 
 def test_heads_of_the_query_share_those_of_the_key(like_a_gpu: vc.Runtime, launches: list[Any]) -> None:
     random = np.random.default_rng(3)
     q, k, v = (random.uniform(-1, 1, (2, heads, n, SIZE)).astype(np.float32) for heads, n in ((6, 9), (2, 20), (2, 20)))
     bias = random.uniform(-1, 1, (6, 9, 20)).astype(np.float32)
-    arrays = [like_a_gpu.array(each) for each in (q, k, v)]
-    found = nn.scaled_dot_product_attention(*arrays, like_a_gpu.array(bias), enable_gqa=True)
+    arrays = [like_a_gpu.array(host) for host in (q, k, v)]
+    result = nn.scaled_dot_product_attention(*arrays, like_a_gpu.array(bias), enable_gqa=True)
     assert len(launches) == 1
-    np.testing.assert_allclose(found.numpy(), attention(q, k.repeat(3, 1), v.repeat(3, 1), bias, 0.25), atol=2e-6)
+    np.testing.assert_allclose(result.numpy(), attention(q, k.repeat(3, 1), v.repeat(3, 1), bias, 0.25), atol=2e-6)
 
 
 def test_views_and_lazy_arrays(like_a_gpu: vc.Runtime, launches: list[Any]) -> None:
@@ -172,10 +172,10 @@ def test_views_and_lazy_arrays(like_a_gpu: vc.Runtime, launches: list[Any]) -> N
     array = like_a_gpu.array(x).swapaxes(1, 2) * 1
     parts = [array[..., at : at + SIZE] for at in range(0, 3 * SIZE, SIZE)]
     given_parts = [parts[0][:, :, ::2], parts[1], parts[2]]
-    found = nn.scaled_dot_product_attention(*given_parts)
+    result = nn.scaled_dot_product_attention(*given_parts)
     host = x.swapaxes(1, 2)
     q, k, v = (host[..., at : at + SIZE] for at in range(0, 3 * SIZE, SIZE))
-    np.testing.assert_allclose(found.numpy(), attention(q[:, :, ::2], k, v, 0, 0.25), atol=2e-6)
+    np.testing.assert_allclose(result.numpy(), attention(q[:, :, ::2], k, v, 0, 0.25), atol=2e-6)
     assert len(launches) == 1
 
 

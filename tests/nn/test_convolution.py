@@ -39,53 +39,53 @@ def test_any_geometry(
     rng = np.random.default_rng(width)
     x, weight = rng.integers(-4, 5, shape).astype(np.float32), rng.integers(-4, 5, (4, 4 // groups, *kernel))
     bias = np.arange(4, dtype=np.float32)
-    given_arrays = [gpu.array(each) for each in (x, weight.astype(np.float32), bias)]
-    found = nn.conv2d(*given_arrays, stride, padding, dilation, groups, "relu")
+    given_arrays = [gpu.array(host) for host in (x, weight.astype(np.float32), bias)]
+    result = nn.conv2d(*given_arrays, stride, padding, dilation, groups, "relu")
     expected = conv2d(x, weight, stride, padding, dilation, groups) + bias[:, None, None]
-    np.testing.assert_array_equal(found.numpy(), np.maximum(expected, 0))
+    np.testing.assert_array_equal(result.numpy(), np.maximum(expected, 0))
 
 
 def test_many_channels_in_slices_of_images(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     x, weight = rng.integers(-4, 5, (3, 20, 9, 12)), rng.integers(-4, 5, (70, 20, 3, 3))
-    arrays = [gpu.array(each.astype(np.float32)) for each in (x, weight)]
+    arrays = [gpu.array(array.astype(np.float32)) for array in (x, weight)]
     expected = conv2d(x, weight, (1, 1), (1, 1), (1, 1), 1)
     np.testing.assert_array_equal(nn.conv2d(*arrays, padding="same").numpy(), expected)
     monkeypatch.setattr(convolution, "LARGEST", 16_000)
     np.testing.assert_array_equal(nn.conv2d(*arrays, padding=1).numpy(), expected)
     monkeypatch.setattr(convolution, "product_by_taps", lambda *_: None)
     bias = gpu.array(np.arange(70, dtype=np.float32))
-    found = nn.conv2d(*arrays, bias, padding=1, activation="relu").numpy()
-    np.testing.assert_array_equal(found, np.maximum(expected + np.arange(70)[:, None, None], 0))
+    result = nn.conv2d(*arrays, bias, padding=1, activation="relu").numpy()
+    np.testing.assert_array_equal(result, np.maximum(expected + np.arange(70)[:, None, None], 0))
 
 
 def test_one_axis_one_image_and_views(gpu: vc.Runtime) -> None:
     rng = np.random.default_rng(0)
     x, weight = rng.integers(-4, 5, (2, 3, 20)), rng.integers(-4, 5, (4, 3, 5))
     expected = conv2d(x[:, :, None], weight[:, :, None], (1, 2), (0, 3), (1, 2), 1)[:, :, 0]
-    one, other = (gpu.array(each.astype(np.float32)) for each in (x, weight))
+    one, other = (gpu.array(array.astype(np.float32)) for array in (x, weight))
     np.testing.assert_array_equal(nn.conv1d(one, other, None, 2, 3, 2).numpy(), expected)
     np.testing.assert_array_equal(nn.conv1d(one[0], other, None, 2, 3, 2).numpy(), expected[0])
     image, filters = rng.integers(-4, 5, (8, 8, 8)), rng.integers(-4, 5, (3, 8, 1, 1))
     given_image = gpu.array(image.astype(np.float32)).swapaxes(1, 2)
-    found = nn.conv2d(given_image, gpu.array(filters.astype(np.float32)))
-    np.testing.assert_array_equal(found.numpy(), np.einsum("oc,chw->ohw", filters[..., 0, 0], image.swapaxes(1, 2)))
+    result = nn.conv2d(given_image, gpu.array(filters.astype(np.float32)))
+    np.testing.assert_array_equal(result.numpy(), np.einsum("oc,chw->ohw", filters[..., 0, 0], image.swapaxes(1, 2)))
 
 
 def test_neighbours_of_numbers_that_are_not_finite(gpu: vc.Runtime) -> None:
     x = np.ones((1, 3, 6, 6), np.float32)
     x[0, 0, 0, 0] = np.nan
-    found = nn.conv2d(gpu.array(x), gpu.array(np.ones((2, 3, 3, 3), np.float32))).numpy()
-    assert np.isnan(found[:, :, 0, 0]).all()
-    assert np.isnan(found).sum() == 2
+    result = nn.conv2d(gpu.array(x), gpu.array(np.ones((2, 3, 3, 3), np.float32))).numpy()
+    assert np.isnan(result[:, :, 0, 0]).all()
+    assert np.isnan(result).sum() == 2
 
 
 def test_half_precision_is_added_in_float32(gpu: vc.Runtime) -> None:
     if not set(lookup("float16").features) <= set(gpu.device.features):
         pytest.skip("no float16")
     x, weight = (gpu.array(np.ones((n, 1025, 2, 2), np.float16)) for n in (1, 4))
-    found = nn.conv2d(x, weight)
-    assert (found.dtype, found.numpy().ravel().tolist()) == (np.float16, [4100.0] * 4)
+    result = nn.conv2d(x, weight)
+    assert (result.dtype, result.numpy().ravel().tolist()) == (np.float16, [4100.0] * 4)
 
 
 def test_empty_arrays_and_errors(gpu: vc.Runtime) -> None:

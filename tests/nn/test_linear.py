@@ -17,7 +17,7 @@ SHAPES = [((7, 5), 3), ((2, 3, 40), 21), ((50, 33), 129), ((5,), 3), ((1, 6), 4)
 
 def arrays(shape: tuple[int, ...], n: int, dtype: str) -> list[np.ndarray]:
     rng = np.random.default_rng(n)
-    return [rng.normal(size=each).astype(dtype) for each in (shape, (n, shape[-1]), n)]
+    return [rng.normal(size=item).astype(dtype) for item in (shape, (n, shape[-1]), n)]
 
 
 @pytest.mark.parametrize(("shape", "n"), SHAPES, ids=str)
@@ -26,21 +26,21 @@ def test_bias_and_activation(gpu: vc.Runtime, shape: tuple[int, ...], n: int, dt
     if not set(lookup(dtype).features) <= set(gpu.device.features):
         pytest.skip(f"no {dtype}")
     x, weight, bias = arrays(shape, n, dtype)
-    given = [gpu.array(each) for each in (x, weight, bias)]
+    given = [gpu.array(host) for host in (x, weight, bias)]
     sums = x.astype(np.float64) @ weight.T.astype(np.float64)
     tolerance = 4 * (shape[-1] + 2) ** 0.5 * float(np.finfo(dtype).eps) * (abs(x) @ abs(weight.T)).max()
-    for found, expected in (
+    for result, expected in (
         (nn.linear(*given[:2]), sums),
         (nn.linear(*given, activation="relu"), np.maximum(sums + bias, 0)),
         (nn.linear(*given, activation="relu", scale=0.3), np.maximum(sums * 0.3 + bias, 0)),
         (nn.linear(*given[:2], scale=-0.5), sums * -0.5),
     ):
-        assert (found.shape, found.dtype) == (expected.shape, np.dtype(dtype))
-        np.testing.assert_allclose(found.numpy(), expected, atol=tolerance, rtol=0)
+        assert (result.shape, result.dtype) == (expected.shape, np.dtype(dtype))
+        np.testing.assert_allclose(result.numpy(), expected, atol=tolerance, rtol=0)
 
 
 def test_activations_of_sums_are_those_of_elements(gpu: vc.Runtime) -> None:
-    x, weight, bias = (gpu.array(each) for each in arrays((9, 12), 20, "float32"))
+    x, weight, bias = (gpu.array(array) for array in arrays((9, 12), 20, "float32"))
     for name in [*ACTIVATIONS, "arctan"]:
         plain = nn.linear(x, weight, bias)
         expected = nn.gelu(plain, "tanh") if name == "gelu_tanh" else getattr(nn, name, vnp.arctan)(plain)
@@ -50,9 +50,9 @@ def test_activations_of_sums_are_those_of_elements(gpu: vc.Runtime) -> None:
 def test_views_long_sums_and_no_rows(gpu: vc.Runtime) -> None:
     x, weight, bias = arrays((4, 3000), 9, "float32")
     part = gpu.array(np.append(0, bias).astype(np.float32))[1:]
-    found = nn.linear(gpu.array(x)[1:, 3:], gpu.array(weight)[:, 3:], part, "relu")
+    result = nn.linear(gpu.array(x)[1:, 3:], gpu.array(weight)[:, 3:], part, "relu")
     expected = np.maximum(x[1:, 3:].astype(np.float64) @ weight[:, 3:].T + bias, 0)
-    np.testing.assert_allclose(found.numpy(), expected, atol=2e-4)
+    np.testing.assert_allclose(result.numpy(), expected, atol=2e-4)
     assert nn.linear(gpu.zeros((0, 4)), gpu.zeros((3, 4)), gpu.zeros(3), "relu").shape == (0, 3)
     ones = gpu.array(np.ones((6, 9), np.float32))
     wide = nn.linear(ones[2:], ones, part[:6], "relu")

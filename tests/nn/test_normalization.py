@@ -32,11 +32,11 @@ def layer_norm(x: np.ndarray, weight: Any = 1.0, bias: Any = 0.0, eps: float = 1
     return distances / np.sqrt((distances**2).mean(-1, keepdims=True) + eps) * weight + bias
 
 
-def close(found: vc.Array, expected: np.ndarray, dtype: Any, scale: float = 8) -> None:
+def close(result: vc.Array, expected: np.ndarray, dtype: Any, scale: float = 8) -> None:
     """Compares within a few roundings of the largest magnitude; the terms of a sum are added pairwise or by lanes."""
-    assert (found.shape, found.dtype) == (expected.shape, np.dtype(dtype))
+    assert (result.shape, result.dtype) == (expected.shape, np.dtype(dtype))
     size = max(1.0, float(abs(expected).max(initial=0, where=np.isfinite(expected))))
-    np.testing.assert_allclose(found.numpy(), expected, atol=scale * size * float(np.finfo(dtype).eps), rtol=0)
+    np.testing.assert_allclose(result.numpy(), expected, atol=scale * size * float(np.finfo(dtype).eps), rtol=0)
 
 
 def computes(gpu: vc.Runtime, dtype: str) -> bool:
@@ -71,7 +71,7 @@ def test_normalization(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, longest
         pytest.skip(f"no {dtype}")
     monkeypatch.setattr(rows, "LONGEST", longest)
     rng = np.random.default_rng(0)
-    host, weight, bias = (rng.normal(size=each).astype(dtype) for each in ((5, 6, 7), 42, 42))
+    host, weight, bias = (rng.normal(size=item).astype(dtype) for item in ((5, 6, 7), 42, 42))
     x, w, b, wide = gpu.array(host), gpu.array(weight), gpu.array(bias), host.astype(np.float64)
     flat = wide.reshape(5, 42)
     expected = layer_norm(flat, weight, bias).reshape(5, 6, 7)
@@ -88,7 +88,7 @@ def test_programs_of_several_rows(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPat
     """On CPUs, programs load the weights once for 16 rows; the last one has fewer."""
     monkeypatch.setattr(rows, "_BUSY", 1)
     rng = np.random.default_rng(0)
-    host, weight, bias = (rng.normal(size=each).astype(np.float32) for each in ((67, length), length, length))
+    host, weight, bias = (rng.normal(size=item).astype(np.float32) for item in ((67, length), length, length))
     x, w, b = map(gpu.array, (host, weight, bias))
     close(nn.layer_norm(x, length, w, b), layer_norm(host.astype(np.float64), weight, bias), "float32")
     rms = host / np.sqrt((host.astype(np.float64) ** 2).mean(-1, keepdims=True) + 1e-3) * weight
@@ -98,9 +98,9 @@ def test_programs_of_several_rows(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPat
 def test_variance_of_numbers_far_from_zero(gpu: vc.Runtime) -> None:
     """The squares of such numbers have no digits left of their variance."""
     host = (np.random.default_rng(0).normal(size=(3, 1000)) + 10_000).astype(np.float32)
-    found = nn.layer_norm(gpu.array(host), 1000).numpy()
+    result = nn.layer_norm(gpu.array(host), 1000).numpy()
     ulp = np.spacing(np.float32(10_000))  # of the mean
-    assert abs(found - layer_norm(host.astype(np.float64))).max() < 2 * ulp
+    assert abs(result - layer_norm(host.astype(np.float64))).max() < 2 * ulp
 
 
 @pytest.mark.parametrize("longest", [rows.LONGEST, 4], ids=["block", "reductions"])
@@ -135,10 +135,10 @@ def test_numbers_that_are_not_finite(gpu: vc.Runtime) -> None:
     inf, nan = np.inf, np.nan
     host = np.array([[-inf, 1, 2], [-inf, -inf, -inf], [inf, 1, 2], [nan, 1, 2], [3e38, -3e38, 3e38]], np.float32)
     x = gpu.array(host)
-    found = nn.softmax(x).numpy()
-    np.testing.assert_allclose(found[0], [0, 0.26894143, 0.7310586], rtol=1e-6)
-    assert np.isnan(found[1:4]).all()
-    assert found[4].tolist() == [0.5, 0, 0.5]
+    result = nn.softmax(x).numpy()
+    np.testing.assert_allclose(result[0], [0, 0.26894143, 0.7310586], rtol=1e-6)
+    assert np.isnan(result[1:4]).all()
+    assert result[4].tolist() == [0.5, 0, 0.5]
     total = nn.logsumexp(x, 1).numpy()
     np.testing.assert_allclose(total, [2.3132617, -inf, inf, nan, 3e38], rtol=1e-6)
 
@@ -196,10 +196,10 @@ def test_variance_and_mean(gpu: vc.Runtime, shape: tuple[int, ...], dim: Any, dt
         pytest.skip(f"no {dtype}")
     host = (np.random.default_rng(0).normal(size=shape) + 2).astype(dtype)
     for correction, keepdim in ((1, False), (0, True)):
-        found = nn.var_mean(gpu.array(host), dim, correction, keepdim)
+        result = nn.var_mean(gpu.array(host), dim, correction, keepdim)
         given = host.astype(np.float64)
         expected = given.var(dim, ddof=correction, keepdims=keepdim), given.mean(dim, keepdims=keepdim)
-        for one, other in zip(found, expected, strict=True):
+        for one, other in zip(result, expected, strict=True):
             close(one, other, dtype, 32)
 
 
@@ -207,7 +207,7 @@ def test_variance_of_few_elements(gpu: vc.Runtime) -> None:
     variance, mean = nn.var_mean(gpu.array(np.array([[3.0], [4.0]], np.float32)), 1)
     assert np.isnan(variance.numpy()).all()
     assert mean.numpy().tolist() == [3, 4]
-    assert all(np.isnan(each.numpy()).all() and each.shape == (3,) for each in nn.var_mean(gpu.zeros((3, 0)), 1))
+    assert all(np.isnan(array.numpy()).all() and array.shape == (3,) for array in nn.var_mean(gpu.zeros((3, 0)), 1))
 
 
 @pytest.mark.parametrize("largest", [True, False])
@@ -228,12 +228,12 @@ def test_halves_take_weights_of_float32(gpu: vc.Runtime, n: int) -> None:
     x, w, b = map(gpu.array, (host, weight, bias))
     wide = host.astype(np.float64)
     normal = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
-    for found, expected in (
+    for result, expected in (
         (nn.layer_norm(x, n, w, b), normal * weight + bias),
         (nn.layer_norm(x, n, w.astype(np.float16), b), normal * weight + bias),
         (nn.rms_norm(x, n, w, 1e-5), wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * weight),
     ):
-        assert found.dtype == np.float16
-        np.testing.assert_allclose(found.numpy(), expected, rtol=2e-3, atol=4e-3)
+        assert result.dtype == np.float16
+        np.testing.assert_allclose(result.numpy(), expected, rtol=2e-3, atol=4e-3)
     with pytest.raises(ValueError, match=r"the weight has shape .* and dtype float32, as the input; got .* float16"):
         nn.layer_norm(x.astype(np.float32), n, w.astype(np.float16))

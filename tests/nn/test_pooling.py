@@ -24,10 +24,10 @@ def test_windows(gpu: vc.Runtime, kernel: int, stride: int, padding: int) -> Non
     np.testing.assert_array_equal(nn.max_pool2d(x, kernel, stride, padding).numpy(), largest)
     sums = windows(host, kernel, stride, padding, 0).sum((4, 5))
     counts = windows(np.ones_like(host), kernel, stride, padding, 0).sum((4, 5))
-    found = nn.avg_pool2d(x, kernel, stride, padding)
-    np.testing.assert_allclose(found.numpy(), sums / kernel**2, atol=1e-6)
-    found = nn.avg_pool2d(x, kernel, stride, padding, count_include_pad=False)
-    np.testing.assert_allclose(found.numpy(), sums / counts, atol=1e-6)
+    result = nn.avg_pool2d(x, kernel, stride, padding)
+    np.testing.assert_allclose(result.numpy(), sums / kernel**2, atol=1e-6)
+    result = nn.avg_pool2d(x, kernel, stride, padding, count_include_pad=False)
+    np.testing.assert_allclose(result.numpy(), sums / counts, atol=1e-6)
 
 
 def test_windows_that_end_outside(gpu: vc.Runtime) -> None:
@@ -43,9 +43,9 @@ def test_windows_that_end_outside(gpu: vc.Runtime) -> None:
 
 def test_windows_of_bools(gpu: vc.Runtime) -> None:
     host = np.random.default_rng(0).random((1, 2, 6, 6)) < 0.2
-    found = nn.max_pool2d(gpu.array(host), 3, 2, 1).numpy()
-    assert found.dtype == bool
-    np.testing.assert_array_equal(found, windows(host, 3, 2, 1, 0).max((4, 5)))
+    result = nn.max_pool2d(gpu.array(host), 3, 2, 1).numpy()
+    assert result.dtype == bool
+    np.testing.assert_array_equal(result, windows(host, 3, 2, 1, 0).max((4, 5)))
     with pytest.raises(TypeError, match=r"^max_pool2d takes real numbers and bools; got complex64; pass x\.real"):
         nn.max_pool2d(gpu.zeros((1, 1, 4, 4), np.complex64), 2)
 
@@ -58,13 +58,13 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: Any) -> np.ndar
 
 def test_attention(gpu: vc.Runtime) -> None:
     rng = np.random.default_rng(0)
-    q, k, v = (rng.normal(size=each).astype(np.float32) for each in ((2, 1, 7, 5), (2, 3, 9, 5), (2, 3, 9, 6)))
-    given = [gpu.array(each) for each in (q, k, v)]
+    q, k, v = (rng.normal(size=item).astype(np.float32) for item in ((2, 1, 7, 5), (2, 3, 9, 5), (2, 3, 9, 6)))
+    given = [gpu.array(host) for host in (q, k, v)]
     causal = np.where(np.tri(7, 9, dtype=bool), 0, -np.inf)
     bias = rng.normal(size=(7, 9)).astype(np.float32)
     for named, expected in (({}, 0), ({"is_causal": True}, causal), ({"attn_mask": gpu.array(bias)}, bias)):
-        found = nn.scaled_dot_product_attention(*given, **named)  # type: ignore[arg-type]
-        np.testing.assert_allclose(found.numpy(), attention(q, k, v, expected), atol=1e-5)
+        result = nn.scaled_dot_product_attention(*given, **named)  # type: ignore[arg-type]
+        np.testing.assert_allclose(result.numpy(), attention(q, k, v, expected), atol=1e-5)
     with pytest.raises(ValueError, match=r"got \(2, 1, 7, 5\), \(2, 3, 9, 6\) and"):
         nn.scaled_dot_product_attention(given[0], given[2], given[2])
 
@@ -97,9 +97,9 @@ def test_queries_without_keys_give_zeros(gpu: vc.Runtime) -> None:
     x = gpu.array(np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32))
     bools = np.tri(5, 5, -1, dtype=bool)
     for mask in (bools, np.where(bools, np.float32(0), np.float32(-np.inf))):
-        found = nn.scaled_dot_product_attention(x, x, x, gpu.array(mask)).numpy()
-        np.testing.assert_array_equal(found[:, 0], 0)
-        np.testing.assert_allclose(found[:, 1], x.numpy()[:, 0], rtol=1e-6)
+        result = nn.scaled_dot_product_attention(x, x, x, gpu.array(mask)).numpy()
+        np.testing.assert_array_equal(result[:, 0], 0)
+        np.testing.assert_allclose(result[:, 1], x.numpy()[:, 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (3, 2)])
@@ -110,18 +110,18 @@ def test_attention_of_heads_that_share_keys(
 ) -> None:
     rng = np.random.default_rng(0)
     sizes = (n_heads, 7, 5), (n_shared, 9, 5), (n_shared, 9, 6)
-    q, k, v = (rng.normal(size=(*batch, *each)).astype(np.float32) for each in sizes)
+    q, k, v = (rng.normal(size=(*batch, *size)).astype(np.float32) for size in sizes)
     bias: Any = np.where(np.tri(7, 9, dtype=bool), 0, -np.inf) if masked == "causal" else 0
     mask = None
     if masked in ("rows", "one head", "heads"):
         shape = {"rows": (7, 9), "one head": (*batch, 1, 7, 9), "heads": (n_heads, 7, 9)}[masked]
         bias = rng.normal(size=shape).astype(np.float32)
         mask = gpu.array(bias)
-    given = [gpu.array(each) for each in (q, k, v)]
-    found = nn.scaled_dot_product_attention(*given, mask, is_causal=masked == "causal", enable_gqa=True)
-    of_each = (np.repeat(each, n_heads // n_shared, axis=-3) for each in (k, v))
-    assert found.shape == (*batch, n_heads, 7, 6)
-    np.testing.assert_allclose(found.numpy(), attention(q, *of_each, bias), atol=1e-5)
+    given = [gpu.array(host) for host in (q, k, v)]
+    result = nn.scaled_dot_product_attention(*given, mask, is_causal=masked == "causal", enable_gqa=True)
+    of_each = (np.repeat(item, n_heads // n_shared, axis=-3) for item in (k, v))
+    assert result.shape == (*batch, n_heads, 7, 6)
+    np.testing.assert_allclose(result.numpy(), attention(q, *of_each, bias), atol=1e-5)
 
 
 def test_heads_that_cannot_share_keys(gpu: vc.Runtime) -> None:

@@ -58,12 +58,12 @@ def view(gpu: vc.Runtime, host: np.ndarray, layout: str) -> vc.Array:
     return gpu.array(host)
 
 
-def close(found: vc.Array, expected: np.ndarray, dtype: np.dtype[Any], bound: Any) -> None:
+def close(result: vc.Array, expected: np.ndarray, dtype: np.dtype[Any], bound: Any) -> None:
     """Compares within a bound of the error before the result is rounded to its dtype."""
-    assert (found.shape, found.dtype) == (expected.shape, dtype)
+    assert (result.shape, result.dtype) == (expected.shape, dtype)
     limits = np.finfo(dtype)
     bound = bound + float(limits.eps) * abs(expected) + float(limits.smallest_subnormal) + 128 * TINY
-    off = abs(found.numpy().astype(np.float64) - expected)
+    off = abs(result.numpy().astype(np.float64) - expected)
     assert (off <= bound).all(), f"off by {off.max()}, with a bound of {np.broadcast_to(bound, off.shape)[off > bound]}"
 
 
@@ -76,18 +76,18 @@ def test_linear(
 ) -> None:  # fmt: skip
     gpu: vc.Runtime = request.getfixturevalue(runtime)
     kind, random = computed(gpu, dtype), np.random.default_rng(seed)
-    x, weight, bias = (random.normal(size=each).astype(kind) for each in ((*batch, n_in), (n_out, n_in), n_out))
+    x, weight, bias = (random.normal(size=item).astype(kind) for item in ((*batch, n_in), (n_out, n_in), n_out))
     has_bias, scale = data.draw(st.booleans()), data.draw(st.sampled_from([1.0, -0.5, 0.0, 3.0]))
     activation = data.draw(st.sampled_from([None, *ACTIVATIONS]))
     given_bias = view(gpu, bias, data.draw(layouts)) if has_bias else None
-    found = nn.linear(view(gpu, x, of_x), view(gpu, weight, of_weight), given_bias, activation, scale)
+    result = nn.linear(view(gpu, x, of_x), view(gpu, weight, of_weight), given_bias, activation, scale)
     wide, matrix, added = x.astype(np.float64), weight.T.astype(np.float64), bias.astype(np.float64) * has_bias
     expected = wide @ matrix * scale + added
     bound = (n_in + 3) * EPS * (abs(wide) @ abs(matrix) * abs(scale) + abs(added))
     if activation:  # none has a slope above 1.2
         bound = 1.2 * bound + 8 * EPS * (1 + abs(expected))
         expected = ACTIVATIONS[activation](expected)
-    close(found, expected, kind, bound)
+    close(result, expected, kind, bound)
 
 
 Windows = tuple[np.ndarray, np.ndarray]
@@ -111,8 +111,8 @@ def pooled(x: np.ndarray, along: list[Windows], filler: float) -> np.ndarray:
     rows, columns = rows[:, None, :, None], columns[:, None]
     height, width = x.shape[-2:]
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-    found = np.where(inside, x[..., np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1)], filler)
-    return found.reshape((*found.shape[:-2], found.shape[-2] * found.shape[-1]))
+    result = np.where(inside, x[..., np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1)], filler)
+    return result.reshape((*result.shape[:-2], result.shape[-2] * result.shape[-1]))
 
 
 @st.composite
@@ -137,11 +137,11 @@ def test_maxima_of_windows(
         special = data.draw(st.sampled_from([0.0, np.nan, -np.inf, np.inf]))
         host[..., h // 2, w // 2] = special
     kernel, stride, padding, dilation = zip(rows[1:], columns[1:], strict=True)
-    found = nn.max_pool2d(view(gpu, host, layout), kernel, stride, padding, dilation, ceil_mode)
+    result = nn.max_pool2d(view(gpu, host, layout), kernel, stride, padding, dilation, ceil_mode)
     filler = -np.inf if kind.kind == "f" else np.iinfo(kind).min
-    along = [windows(*each, ceil_mode) for each in (rows, columns)]
-    assert found.dtype == kind
-    np.testing.assert_array_equal(found.numpy(), pooled(host, along, filler).max(-1))
+    along = [windows(*item, ceil_mode) for item in (rows, columns)]
+    assert result.dtype == kind
+    np.testing.assert_array_equal(result.numpy(), pooled(host, along, filler).max(-1))
 
 
 @examples
@@ -155,14 +155,14 @@ def test_means_of_windows(
     host = np.random.default_rng(seed).normal(size=(*before, 2, rows[0], columns[0])).astype(kind)
     kernel, stride, padding, _ = zip(rows[1:], columns[1:], strict=True)
     x = view(gpu, host, layout)
-    found = nn.avg_pool2d(x, kernel, stride, padding, ceil_mode, with_padding, divisor)
-    along = [windows(*each, ceil_mode) for each in (rows, columns)]
+    result = nn.avg_pool2d(x, kernel, stride, padding, ceil_mode, with_padding, divisor)
+    along = [windows(*item, ceil_mode) for item in (rows, columns)]
     elements = pooled(host.astype(np.float64), along, 0.0)
     inside = pooled(np.ones(host.shape[-2:]), along, 0.0).sum(-1)
     padded = np.outer(along[0][1], along[1][1])
     by = divisor if divisor is not None else padded if with_padding else inside
     bound = (elements.shape[-1] + 2) * EPS * abs(elements).sum(-1) / abs(by)
-    close(found, elements.sum(-1) / by, kind, bound)
+    close(result, elements.sum(-1) / by, kind, bound)
 
 
 @examples
@@ -194,16 +194,16 @@ def test_attention(
     elif masked == "numbers":
         bias = random.normal(size=mask_shape).astype(kind)
         mask, bias = gpu.array(bias), bias.astype(np.float64)
-    given_arrays = [view(gpu, *each) for each in zip((q, k, v), of_each, strict=True)]
-    found = nn.scaled_dot_product_attention(*given_arrays, mask, is_causal=masked == "causal", scale=scale)
+    given_arrays = [view(gpu, *item) for item in zip((q, k, v), of_each, strict=True)]
+    result = nn.scaled_dot_product_attention(*given_arrays, mask, is_causal=masked == "causal", scale=scale)
 
-    wide = [each.astype(np.float64) for each in (q, k, v)]
+    wide = [array.astype(np.float64) for array in (q, k, v)]
     scores = wide[0] @ wide[1].swapaxes(-1, -2) * factor + bias
     powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
     weights = powers / powers.sum(-1, keepdims=True)
     magnitudes = abs(wide[0]) @ abs(wide[1]).swapaxes(-1, -2) * abs(factor) + abs(np.where(np.isfinite(bias), bias, 0))
     off = 2 * (d + 4) * EPS * magnitudes.max(-1, keepdims=True, initial=0)  # of the logarithm of a weight
-    close(found, weights @ wide[2], kind, (off + (2 * m + 8) * EPS) * (weights @ abs(wide[2])))
+    close(result, weights @ wide[2], kind, (off + (2 * m + 8) * EPS) * (weights @ abs(wide[2])))
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -216,10 +216,10 @@ def test_activations_of_any_numbers(
     numbers = st.floats(width=8 * kind.itemsize, allow_nan=False, allow_infinity=False) | st.floats(-30, 30)  # type: ignore[arg-type]
     size = math.prod(before) * n
     host = np.array(data.draw(st.lists(numbers, min_size=size, max_size=size))).astype(kind).reshape(*before, n)
-    found = getattr(nn, name)(view(gpu, host, layout))
+    result = getattr(nn, name)(view(gpu, host, layout))
     wide = host.astype(np.float64)
     with np.errstate(under="ignore"):
         expected = ACTIVATIONS[name](wide)
     # 1 + erf cancels for negative numbers, and is 0 for those below -10.
     cancelled = np.minimum(abs(wide), 10) if name == "gelu" else 0
-    close(found, expected, kind, 8 * EPS * (abs(expected) + cancelled))
+    close(result, expected, kind, 8 * EPS * (abs(expected) + cancelled))

@@ -26,16 +26,16 @@ WIDTHS = (1, 2, 7, 32, 33, 70)
 SHARES = st.sampled_from([(1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (1.0, 0.001), (0.2, 0.8)])
 
 
-def assert_close(found: vc.LogisticRegression, other: vc.LogisticRegression | Fit) -> None:
+def assert_close(model: vc.LogisticRegression, other: vc.LogisticRegression | Fit) -> None:
     """To 1e-5, relative; the oracle's own bounds, which are proven, get large after many steps."""
     if isinstance(other, Fit):
         coef, intercept, losses = other.coef, other.intercept, other.losses
     else:
         coef, intercept, losses = other.coef_[0], other.intercept_[0], other.loss_curve_
     atol = 1e-6 * max(1.0, float(np.abs(coef).max()))
-    np.testing.assert_allclose(found.coef_[0], coef, rtol=1e-5, atol=atol)
-    np.testing.assert_allclose(found.intercept_[0], intercept, rtol=1e-5, atol=atol)
-    np.testing.assert_allclose(found.loss_curve_, losses, rtol=1e-5)
+    np.testing.assert_allclose(model.coef_[0], coef, rtol=1e-5, atol=atol)
+    np.testing.assert_allclose(model.intercept_[0], intercept, rtol=1e-5, atol=atol)
+    np.testing.assert_allclose(model.loss_curve_, losses, rtol=1e-5)
 
 
 @given(data=st.data())
@@ -57,10 +57,10 @@ def test_equals_numpy_and_one_device(two_runtimes: list[vc.Runtime], data: st.Da
         weight[:2] = 1
     with vc.DeviceGroup(two_runtimes) as group:
         group.weights = draw(SHARES, "shares")
-        found = descent(device=group, **params).fit(X, y, sample_weight=weight)
-    assert_close(found, fit(X, y, sample_weight=weight, **params))
-    assert_close(found, descent(device=two_runtimes[0], **params).fit(X, y, sample_weight=weight))
-    assert found.n_iter_ == params["max_iter"]
+        model = descent(device=group, **params).fit(X, y, sample_weight=weight)
+    assert_close(model, fit(X, y, sample_weight=weight, **params))
+    assert_close(model, descent(device=two_runtimes[0], **params).fit(X, y, sample_weight=weight))
+    assert model.n_iter_ == params["max_iter"]
 
 
 @pytest.mark.parametrize("batch_size", [None, 37, 700])
@@ -71,8 +71,8 @@ def test_parts_in_many_chunks(
     monkeypatch.setattr(table, "chunk_limit_nbytes", lambda _: 100 * d * 4)
     X, y = random_table(999, d, 5)
     params: dict[str, Any] = {"max_iter": 3, "alpha": 0.1, "batch_size": batch_size, "random_state": 3}
-    found = descent(device=group, **params).fit(X, y)
-    assert_close(found, fit(X, y, **params))
+    model = descent(device=group, **params).fit(X, y)
+    assert_close(model, fit(X, y, **params))
 
 
 def test_the_table_is_divided_anew_where_one_device_is_slow(
@@ -93,9 +93,9 @@ def test_the_table_is_divided_anew_where_one_device_is_slow(
     )
     X, y = random_table(1000, 2, 6)
     group.weights = (1, 1)
-    found = descent(max_iter=20, device=group).fit(X, y)
+    model = descent(max_iter=20, device=group).fit(X, y)
     assert uploads == [500, 500, 900, 100]
-    assert_close(found, fit(X, y, max_iter=20))
+    assert_close(model, fit(X, y, max_iter=20))
     descent(max_iter=20, device=group).fit(X, y)
     assert uploads[4:] == [900, 100], "9 : 1 is what both take equally long for"
 
@@ -104,12 +104,12 @@ def test_the_table_is_divided_anew_where_one_device_is_slow(
 def test_it_stops_where_one_device_stops(group: vc.DeviceGroup, d: int) -> None:
     X, y = random_table(600, d, 8)
     params: dict[str, Any] = {"learning_rate": 0.5, "tol": 1e-3, "max_iter": 500}
-    found = descent(device=group, **params).fit(X, y)
+    model = descent(device=group, **params).fit(X, y)
     one = descent(device=group.runtimes[0], **params).fit(X, y)
-    assert abs(found.n_iter_ - one.n_iter_) <= 1, "a loss at the limit is rounded to one side or the other"
-    assert 5 < found.n_iter_ < 500
-    n = min(len(found.loss_curve_), len(one.loss_curve_))
-    np.testing.assert_allclose(found.loss_curve_[:n], one.loss_curve_[:n], rtol=1e-5)
+    assert abs(model.n_iter_ - one.n_iter_) <= 1, "a loss at the limit is rounded to one side or the other"
+    assert 5 < model.n_iter_ < 500
+    n = min(len(model.loss_curve_), len(one.loss_curve_))
+    np.testing.assert_allclose(model.loss_curve_[:n], one.loss_curve_[:n], rtol=1e-5)
 
 
 @pytest.mark.filterwarnings("error")
@@ -144,10 +144,10 @@ def test_batches_that_one_device_has_no_row_of(group: vc.DeviceGroup, d: int) ->
 def test_fit_inside_of_a_profile_is_not_measured(group: vc.DeviceGroup) -> None:
     X, y = random_table(100, 2, 12)
     with group.runtimes[0].profile() as profile:
-        found = descent(max_iter=10, device=group).fit(X, y)
+        model = descent(max_iter=10, device=group).fit(X, y)
     assert len([task for task in profile.tasks if "narrow" in task.name]) == 10
     assert group.weights == (2 / 3, 1 / 3)
-    assert_close(found, fit(X, y, max_iter=10))
+    assert_close(model, fit(X, y, max_iter=10))
 
 
 @pytest.mark.parametrize("d", [3, 40])
@@ -156,15 +156,15 @@ def test_devices_with_several_queues_and_memory_of_their_own(clean_handles: None
     params: dict[str, Any] = {"max_iter": 9, "batch_size": 200, "random_state": 5}
     with open_runtime(timelines=(3, 2), staging=True) as first, open_runtime(staging=True) as second:
         with vc.DeviceGroup([first, second]) as group:
-            found = descent(device=group, **params).fit(X, y)
-        assert_close(found, fit(X, y, **params))
+            model = descent(device=group, **params).fit(X, y)
+        assert_close(model, fit(X, y, **params))
 
 
 def test_fits_on_several_threads(group: vc.DeviceGroup) -> None:
     tables = [random_table(500 + 7 * n, 3, n) for n in range(6)]
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda data: descent(max_iter=30, device=group).fit(*data), tables))
-    for model, (X, y) in zip(found, tables, strict=True):
+        fitted = list(pool.map(lambda data: descent(max_iter=30, device=group).fit(*data), tables))
+    for model, (X, y) in zip(fitted, tables, strict=True):
         assert_close(model, fit(X, y, max_iter=30))
 
 
@@ -214,8 +214,8 @@ def test_a_device_lost_in_the_middle(clean_handles: None, monkeypatch: pytest.Mo
             left[0] = n_submits
             with pytest.raises(vc.DeviceLost):
                 descent(device=group).fit(X, y)
-        found = descent(max_iter=3, device=first).fit(X, y)
-        assert_close(found, fit(X, y, max_iter=3))
+        model = descent(max_iter=3, device=first).fit(X, y)
+        assert_close(model, fit(X, y, max_iter=3))
 
 
 @pytest.mark.parametrize("at", [1, 4, 9])

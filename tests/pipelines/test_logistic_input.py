@@ -174,7 +174,7 @@ def test_prediction_needs_the_features_of_the_fit() -> None:
 def test_weights_keep_their_ratios_exactly() -> None:
     second = np.array([True, False, True])
     for scale in (1.0, 2.0**-1000, 2.0**900):
-        found = inputs.checked_weights(np.array([3.0, 7.0, 100_001.0]) * scale, second)
-        assert (found / found[0] * 3).tolist() == [3, 7, 100_001]
-        assert 1 <= found.max() < 2
-        assert (np.sign(inputs.targets_of(second, found)) == [1, -1, 1]).all()
+        result = inputs.checked_weights(np.array([3.0, 7.0, 100_001.0]) * scale, second)
+        assert (result / result[0] * 3).tolist() == [3, 7, 100_001]
+        assert 1 <= result.max() < 2
+        assert (np.sign(inputs.targets_of(second, result)) == [1, -1, 1]).all()

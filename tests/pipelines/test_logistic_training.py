@@ -43,10 +43,10 @@ def launched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 BOTH_WAYS = pytest.mark.usefixtures("launched")
 
 
-def assert_matches(found: vc.LogisticRegression, expected: Fit) -> None:
-    np.testing.assert_allclose(found.coef_[0], expected.coef, rtol=0, atol=expected.tolerance)
-    np.testing.assert_allclose(found.intercept_[0], expected.intercept, rtol=0, atol=expected.tolerance)
-    np.testing.assert_allclose(found.loss_curve_, expected.losses, rtol=0, atol=expected.loss_tolerance)
+def assert_matches(model: vc.LogisticRegression, expected: Fit) -> None:
+    np.testing.assert_allclose(model.coef_[0], expected.coef, rtol=0, atol=expected.tolerance)
+    np.testing.assert_allclose(model.intercept_[0], expected.intercept, rtol=0, atol=expected.tolerance)
+    np.testing.assert_allclose(model.loss_curve_, expected.losses, rtol=0, atol=expected.loss_tolerance)
 
 
 def assert_same_bits(a: vc.LogisticRegression, b: vc.LogisticRegression) -> None:
@@ -74,36 +74,36 @@ def test_equals_numpy(gpu: vc.Runtime, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if draw(st.booleans(), "launched one by one"):
             patch.setattr(narrow, "max_sequence_rows", lambda *_: 0)
-        found = descent(device=gpu, **params).fit(X, y, sample_weight=weight)
-    assert_matches(found, fit(X, y, sample_weight=weight, **params))
+        model = descent(device=gpu, **params).fit(X, y, sample_weight=weight)
+    assert_matches(model, fit(X, y, sample_weight=weight, **params))
 
 
 def test_five_rows(gpu: vc.Runtime) -> None:
     X = np.array([[0, 0], [1, 0], [1, 0], [1, 1], [1, 1]])
     y = np.array([0, 0, 0, 1, 1])
     start = np.full(2, 0.001)
-    found = descent(learning_rate=0.1, max_iter=100, device=gpu).fit(X, y, coef_init=start)
+    model = descent(learning_rate=0.1, max_iter=100, device=gpu).fit(X, y, coef_init=start)
     expected = fit(X, y, coef_init=start)
-    np.testing.assert_allclose(found.coef_[0], expected.coef, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found.intercept_[0], expected.intercept, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found.loss_curve_, expected.losses, rtol=0, atol=1e-6)
-    assert found.n_iter_ == 100
+    np.testing.assert_allclose(model.coef_[0], expected.coef, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(model.intercept_[0], expected.intercept, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(model.loss_curve_, expected.losses, rtol=0, atol=1e-6)
+    assert model.n_iter_ == 100
 
 
 def test_more_features_than_rows(gpu: vc.Runtime) -> None:
     X, y = random_table(3, 1000, 0)
-    found = descent(max_iter=20, device=gpu).fit(X, y)
-    assert_matches(found, fit(X, y, max_iter=20))
+    model = descent(max_iter=20, device=gpu).fit(X, y)
+    assert_matches(model, fit(X, y, max_iter=20))
 
 
 @pytest.mark.parametrize("batch_size", [None, 100])
 def test_so_many_features_that_slabs_grow(gpu: vc.Runtime, batch_size: int | None) -> None:
     X, y = random_table(150, 20_001, 1, 0.05)
     params: dict[str, Any] = {"max_iter": 3, "alpha": 0.1, "batch_size": batch_size}
-    found = descent(device=gpu, random_state=0, **params).fit(X, y)
+    model = descent(device=gpu, random_state=0, **params).fit(X, y)
     expected = fit(X, y, **params)
-    np.testing.assert_allclose(found.coef_[0], expected.coef, rtol=0, atol=1e-7)
-    np.testing.assert_allclose(found.loss_curve_, expected.losses, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(model.coef_[0], expected.coef, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(model.loss_curve_, expected.losses, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("batch_size", [None, 37, 400])
@@ -114,8 +114,8 @@ def test_a_table_in_many_chunks(
     monkeypatch.setattr(table, "chunk_limit_nbytes", lambda _: 100 * d * 4)
     X, y = random_table(999, d, 5)
     params: dict[str, Any] = {"max_iter": 3, "alpha": 0.1, "batch_size": batch_size, "random_state": 3}
-    found = descent(device=gpu, **params).fit(X, y)
-    assert_matches(found, fit(X, y, **params))
+    model = descent(device=gpu, **params).fit(X, y)
+    assert_matches(model, fit(X, y, **params))
 
 
 @BOTH_WAYS
@@ -137,8 +137,8 @@ def test_long_loops_are_not_cut(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(module, "saturating_groups", lambda _: 1)
     X, y = random_table(4 * n_tiles, d, 7)
     X = X.astype(np.float32)
-    found = descent(max_iter=2, device=gpu).fit(X, y)
-    assert_matches(found, fit(X, y, max_iter=2))
+    model = descent(max_iter=2, device=gpu).fit(X, y)
+    assert_matches(model, fit(X, y, max_iter=2))
 
 
 @pytest.mark.parametrize("d", [1, 33])
@@ -148,10 +148,10 @@ def test_many_equal_terms_are_summed_in_parts(gpu: vc.Runtime, monkeypatch: pyte
         monkeypatch.setattr(module, "saturating_groups", lambda _: 1)
     X = np.full((4 * 8 * 20_000, d), 0.3, np.float32)
     y = np.arange(len(X)) % 4 == 0
-    found = descent(max_iter=1, learning_rate=1.0, device=gpu).fit(X, y)
-    np.testing.assert_allclose(found.loss_curve_, [np.log(2)], rtol=3e-6)
-    np.testing.assert_allclose(found.coef_[0], np.full(d, -0.25 * 0.3), rtol=3e-6)
-    np.testing.assert_allclose(found.intercept_, [-0.25], rtol=3e-6)
+    model = descent(max_iter=1, learning_rate=1.0, device=gpu).fit(X, y)
+    np.testing.assert_allclose(model.loss_curve_, [np.log(2)], rtol=3e-6)
+    np.testing.assert_allclose(model.coef_[0], np.full(d, -0.25 * 0.3), rtol=3e-6)
+    np.testing.assert_allclose(model.intercept_, [-0.25], rtol=3e-6)
 
 
 @pytest.mark.parametrize("tile_iterations", [1, 65, 1_000_000])
@@ -198,19 +198,19 @@ def test_huge_margins(gpu: vc.Runtime) -> None:
     z = np.concatenate([np.linspace(80, 2000, 5000), np.geomspace(2000, 1e30, 500)])
     X = np.concatenate([z, -z])[:, None].astype(np.float32)
     for y in (np.arange(len(X)) % 2, X[:, 0] > 0, X[:, 0] < 0):
-        found = descent(learning_rate=1e-37, max_iter=1, device=gpu).fit(X, y, coef_init=np.ones(1))
+        model = descent(learning_rate=1e-37, max_iter=1, device=gpu).fit(X, y, coef_init=np.ones(1))
         wrong = (X[:, 0] > 0) != y
         expected = np.abs(X[wrong, 0].astype(np.float64)).sum() / len(X)
-        np.testing.assert_allclose(found.loss_curve_[0], expected, rtol=1e-5, atol=1e-34)
+        np.testing.assert_allclose(model.loss_curve_[0], expected, rtol=1e-5, atol=1e-34)
         gradient = (np.where(wrong, np.sign(X[:, 0]), 0) * X[:, 0].astype(np.float64)).mean()
-        np.testing.assert_allclose(found.coef_[0, 0], 1 - 1e-37 * gradient, rtol=1e-6)
+        np.testing.assert_allclose(model.coef_[0, 0], 1 - 1e-37 * gradient, rtol=1e-6)
 
 
 def test_a_margin_of_ten_thousand(gpu: vc.Runtime) -> None:
     X = np.array([[-1e4], [1e4], [3e4]])
-    found = descent(learning_rate=1e-9, max_iter=2, device=gpu).fit(X, [0, 1, 0], coef_init=np.ones(1))
-    np.testing.assert_allclose(found.loss_curve_[0], 1e4, rtol=1e-6)
-    assert np.isfinite(found.coef_).all()
+    model = descent(learning_rate=1e-9, max_iter=2, device=gpu).fit(X, [0, 1, 0], coef_init=np.ones(1))
+    np.testing.assert_allclose(model.loss_curve_[0], 1e4, rtol=1e-6)
+    assert np.isfinite(model.coef_).all()
 
 
 @BOTH_WAYS
@@ -218,8 +218,8 @@ def test_a_margin_of_ten_thousand(gpu: vc.Runtime) -> None:
 def test_tiny_losses_keep_their_relative_accuracy(gpu: vc.Runtime, margin: float) -> None:
     """Rows that are all well inside their class: 1 + exp(-margin) alone would be 1 in float32."""
     X = np.array([[-1.0], [1.0], [1.0]]) * margin
-    found = descent(max_iter=1, device=gpu).fit(X, [0, 1, 1], coef_init=np.ones(1))
-    np.testing.assert_allclose(found.loss_curve_[0], np.log1p(np.exp(-float(np.float32(margin)))), rtol=1e-6)
+    model = descent(max_iter=1, device=gpu).fit(X, [0, 1, 1], coef_init=np.ones(1))
+    np.testing.assert_allclose(model.loss_curve_[0], np.log1p(np.exp(-float(np.float32(margin)))), rtol=1e-6)
 
 
 @BOTH_WAYS
@@ -234,9 +234,9 @@ def test_steps_too_small_for_the_weight_add_up(gpu: vc.Runtime, d: int) -> None:
     params: dict[str, Any] = {"learning_rate": 6e-6, "max_iter": 300}
     expected = fit(X, np.array([0, 1, 1]), **params, **init)
     assert abs(expected.coef[0] - 64) > 2e-4
-    found = descent(device=gpu, **params).fit(X, [0, 1, 1], **init)
-    np.testing.assert_allclose(found.coef_[0, 0] - 64, expected.coef[0] - 64, rtol=5e-3)
-    np.testing.assert_allclose(found.intercept_[0] + 64, expected.intercept + 64, rtol=5e-3)
+    model = descent(device=gpu, **params).fit(X, [0, 1, 1], **init)
+    np.testing.assert_allclose(model.coef_[0, 0] - 64, expected.coef[0] - 64, rtol=5e-3)
+    np.testing.assert_allclose(model.intercept_[0] + 64, expected.intercept + 64, rtol=5e-3)
 
 
 @pytest.mark.parametrize(("max_sequence_rows", "n_epochs"), [(0, model.HISTORY_EPOCHS + 100), (100, 30_000)])
@@ -246,12 +246,12 @@ def test_more_epochs_than_the_device_keeps_losses_of(
     monkeypatch.setattr(narrow, "max_sequence_rows", lambda *_: max_sequence_rows)
     X, y = random_table(5, 2, 10)
     params: dict[str, Any] = {"max_iter": n_epochs, "learning_rate": 1e-3}
-    found = descent(device=gpu, **params).fit(X, y)
+    fitted = descent(device=gpu, **params).fit(X, y)
     expected = fit(X, y, **params)
     one_round = expected.losses[: -model.HISTORY_EPOCHS] - expected.losses[model.HISTORY_EPOCHS :]
     assert one_round.min() > 1e-3, "or nobody would notice a loss of the wrong epoch"
-    np.testing.assert_allclose(found.loss_curve_, expected.losses, rtol=0, atol=1e-5)
-    assert found.n_iter_ == n_epochs
+    np.testing.assert_allclose(fitted.loss_curve_, expected.losses, rtol=0, atol=1e-5)
+    assert fitted.n_iter_ == n_epochs
 
 
 def stop_after(losses: Array, tol: float, patience: int) -> int:
@@ -360,8 +360,8 @@ def test_steps_in_a_row_end_with_the_epochs_and_the_order(
     monkeypatch.setattr(step, "ORDERED_ROWS", 7)
     X, y = random_table(10, 2, 21)
     params: dict[str, Any] = {"max_iter": n_epochs, "batch_size": batch_size, "random_state": 2}
-    found = descent(device=gpu, **params).fit(X, y)
-    assert_matches(found, fit(X, y, **params))
+    model = descent(device=gpu, **params).fit(X, y)
+    assert_matches(model, fit(X, y, **params))
 
 
 @pytest.mark.parametrize("n", [500, 30_000])
@@ -382,15 +382,15 @@ def test_a_runtime_with_several_queues(clean_handles: None) -> None:
     X, y = random_table(500, 3, 16)
     with open_runtime(timelines=3, staging=True) as runtime:
         params: dict[str, Any] = {"max_iter": 4, "batch_size": 64, "random_state": 5}
-        found = descent(device=runtime, **params).fit(X, y)
-    assert_matches(found, fit(X, y, **params))
+        model = descent(device=runtime, **params).fit(X, y)
+    assert_matches(model, fit(X, y, **params))
 
 
 def test_a_device_by_name_is_opened_for_the_fit_alone(gpu: vc.Runtime, clean_handles: None) -> None:
     X, y = random_table(20, 2, 17)
-    found = descent(max_iter=2, device=gpu.device.name).fit(X, y)
-    assert_matches(found, fit(X, y, max_iter=2))
-    assert found.device == gpu.device.name
+    model = descent(max_iter=2, device=gpu.device.name).fit(X, y)
+    assert_matches(model, fit(X, y, max_iter=2))
+    assert model.device == gpu.device.name
 
 
 @pytest.mark.parametrize("d", [3, 40])

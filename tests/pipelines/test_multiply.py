@@ -155,9 +155,9 @@ def test_windows_in_a_graph(gpu: vc.Runtime) -> None:
     with gpu.record(x=x) as graph:
         multiplier(graph["x"], np.float32(3), out)
         multiplier(out, graph["x"], out)
-    for each in (x, other):
-        graph.run(x=each)
-        assert np.array_equal(out.numpy(), each.numpy() * np.float32(3) * each.numpy())
+    for array in (x, other):
+        graph.run(x=array)
+        assert np.array_equal(out.numpy(), array.numpy() * np.float32(3) * array.numpy())
 
 
 def test_windows_where_an_array_exceeds_the_largest_binding(gpu: vc.Runtime) -> None:
@@ -239,24 +239,24 @@ def test_operands_of_any_shapes_and_dtypes(gpu: vc.Runtime, dtypes: str) -> None
         a, b = (random.integers(0, 9, shape).astype(name) for shape, name in zip(shapes, dtypes.split(), strict=True))
         if any(lacks(gpu, name) for name in (a.dtype.name, b.dtype.name, (a * b).dtype.name)):
             pytest.skip("the device lacks a dtype")
-        for found in (
+        for result in (
             vc.multiply(a, b, runtime=gpu),
             vc.multiply(a, b, np.empty_like(a * b), runtime=gpu, chunk_bytes=16),
             vc.multiply(gpu.array(a), gpu.array(b)).numpy(),
             vc.multiply(gpu.array(a), gpu.array(b), gpu.empty((a * b).shape, (a * b).dtype)).numpy(),
         ):
-            assert found.dtype == (a * b).dtype
-            np.testing.assert_array_equal(found, a * b)
+            assert result.dtype == (a * b).dtype
+            np.testing.assert_array_equal(result, a * b)
 
 
 def test_numbers_of_a_higher_kind(gpu: vc.Runtime) -> None:
     a = np.arange(5, dtype=np.int32)
-    for found in (vc.multiply(a, 2.5, runtime=gpu), vc.multiply(2.5, gpu.array(a)).numpy()):
-        assert found.dtype == np.float32
-        np.testing.assert_array_equal(found, a * 2.5)
-    for found in (vc.multiply(a, 2j, runtime=gpu), vc.multiply(gpu.array(a), 2j).numpy()):
-        assert found.dtype == np.complex64
-        np.testing.assert_array_equal(found, a * 2j)
+    for result in (vc.multiply(a, 2.5, runtime=gpu), vc.multiply(2.5, gpu.array(a)).numpy()):
+        assert result.dtype == np.float32
+        np.testing.assert_array_equal(result, a * 2.5)
+    for result in (vc.multiply(a, 2j, runtime=gpu), vc.multiply(gpu.array(a), 2j).numpy()):
+        assert result.dtype == np.complex64
+        np.testing.assert_array_equal(result, a * 2j)
     wide = vc.multiply(gpu.array(a.astype(np.int16)), np.int32(70_000))
     assert wide.dtype == np.int32
     np.testing.assert_array_equal(wide.numpy(), a * 70_000)
@@ -322,9 +322,9 @@ def test_arrays_of_a_group(group: vc.DeviceGroup) -> None:
     with group.balance() as launched:
         vc.multiply(x, x, out)
     assert launched == [len(rows) for rows in x.rows or ()]
-    found = vc.multiply(x, whole)
-    assert (found.rows, found.dtype) == (x.rows, np.int32)
-    assert np.array_equal(found.numpy(), a * a[:1])
+    result = vc.multiply(x, whole)
+    assert (result.rows, result.dtype) == (x.rows, np.int32)
+    assert np.array_equal(result.numpy(), a * a[:1])
     with pytest.raises(ValueError, match="got a replicated array of shape"):
         vc.multiply(x, group.replicate(a))
     with pytest.raises(ValueError, match="got a sharded array of shape"):
@@ -348,8 +348,8 @@ def test_a_groups_arrays_beside_host_data(group: vc.DeviceGroup, shape: tuple[in
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(6, 2)).astype(np.float32), rng.normal(size=shape).astype(np.float32)
     x = group.array(a)
-    for found in (vc.multiply(x, b), vc.multiply(b.tolist(), x)):
-        np.testing.assert_allclose(found.numpy(), a * b, rtol=1e-6)
+    for result in (vc.multiply(x, b), vc.multiply(b.tolist(), x)):
+        np.testing.assert_allclose(result.numpy(), a * b, rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
@@ -358,9 +358,9 @@ def test_device_arrays_beside_host_data(gpu: vc.Runtime, shape: tuple[int, ...])
     rng = np.random.default_rng(4)
     a, b = rng.normal(size=(6, 2)).astype(np.float32), rng.normal(size=shape).astype(np.float32)
     x = gpu.array(a)
-    for found in (vc.multiply(x, b), vc.multiply(b.tolist(), x), vc.multiply(b, x)):
-        assert found.runtime is gpu
-        np.testing.assert_allclose(found.numpy(), a * b, rtol=1e-6)
+    for result in (vc.multiply(x, b), vc.multiply(b.tolist(), x), vc.multiply(b, x)):
+        assert result.runtime is gpu
+        np.testing.assert_allclose(result.numpy(), a * b, rtol=1e-6)
     with pytest.warns(vc.HostCopyWarning, match="multiply is called with an array of the host"):
         vc.multiply(x, b)
 

@@ -67,9 +67,9 @@ def test_shapes_broadcast_and_dtypes_are_promoted(
     for name, data in zip("ab", given, strict=True):
         np.save(tmp_path / f"{name}.npy", np.array(data, order=order))
     multiplied(gpu, tmp_path, 64)
-    found, expected = np.load(tmp_path / "c.npy"), given[0] * given[1]
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    result, expected = np.load(tmp_path / "c.npy"), given[0] * given[1]
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 def test_shapes_that_do_not_broadcast(gpu: vc.Runtime, files: Path) -> None:

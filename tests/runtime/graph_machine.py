@@ -190,7 +190,7 @@ def graph_programs(depth: int = 2, *, lazy: bool) -> st.SearchStrategy[Program]:
     if depth:
         parts.append(st.builds(Nested, graph_programs(depth - 1, lazy=lazy), runs()))
     return st.lists(st.one_of(*parts), min_size=4 * lazy, max_size=14 if lazy else 7).map(
-        lambda found: Program(tuple(found))
+        lambda result: Program(tuple(result))
     )
 
 

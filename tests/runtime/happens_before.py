@@ -185,14 +185,16 @@ def races(
     for at, event in enumerate(history):
         course.go(at, event)
     runs = sorted(course.runs, key=lambda run: run.asked)
-    found = set()
+    results = set()
     for i, later in enumerate(runs):
         for earlier in runs[:i]:
             # The host's own accesses come in order; and what it did comes before all that is submitted afterwards.
             ordered = earlier.timeline == HOST or later.before.get(earlier.timeline, 0) >= earlier.place
             if not ordered and conflict(earlier.access, later.access):
-                found.add(f"{later.access.text} {later.asked} does not wait for {earlier.access.text} {earlier.asked}")
-    return found
+                results.add(
+                    f"{later.access.text} {later.asked} does not wait for {earlier.access.text} {earlier.asked}"
+                )
+    return results
 
 
 def superfluous(history: Sequence[Event]) -> list[object]:
@@ -207,7 +209,7 @@ def superfluous(history: Sequence[Event]) -> list[object]:
     waits = [wait for submit in submits for wait in submit.waits]
     host_waits = [event for event in history if isinstance(event, Seen) and event.waited]
     harmless = races(history, literal=True)
-    found: list[object] = [
+    results: list[object] = [
         item for item in (*barriers, *waits, *host_waits) if races(history, weakened=item, literal=True) <= harmless
     ]
-    return found + [item for item in (*barriers, *waits) if races(history, delayed=item, literal=True) <= harmless]
+    return results + [item for item in (*barriers, *waits) if races(history, delayed=item, literal=True) <= harmless]

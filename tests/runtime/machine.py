@@ -364,8 +364,8 @@ def check(machine: Machine, program: list[Step]) -> None:
         step.on_device(machine)
         step.on_arrays(hosts)
     for number, (array, host) in enumerate(zip(machine.arrays, hosts, strict=True)):
-        found = array.numpy()
-        wrong = np.flatnonzero(found != host)
-        assert not len(wrong), f"array {number} differs at {wrong}: {found[wrong]} for {array[wrong]}"
+        result = array.numpy()
+        wrong = np.flatnonzero(result != host)
+        assert not len(wrong), f"array {number} differs at {wrong}: {result[wrong]} for {array[wrong]}"
     for number, host in hosts.lazy.items():
         np.testing.assert_array_equal(machine.lazy[number].numpy(), host)

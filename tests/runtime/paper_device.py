@@ -41,7 +41,7 @@ class PaperQueue:
             raise VulkanError("VK_ERROR_OUT_OF_HOST_MEMORY", "vkQueueSubmit", str(self))
         self.last_value += 1
         self._waits.append(list(waits))
-        commands = [item for each in command_buffers for item in ([Replay(each)] if each.reusable else each)]
+        commands = [item for buffer in command_buffers for item in ([Replay(buffer)] if buffer.reusable else buffer)]
         semaphores = [Wait(queue.index, value) for queue, value in self._waits[-1]]
         self.device.history.append(Submit(self.index, self.last_value, semaphores, commands))
         return self.last_value

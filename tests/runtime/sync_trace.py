@@ -84,11 +84,11 @@ class Trace:
 
     def vkCmdDispatch(self, handle: Any, *grid: int) -> None:
         bound = {key: where for key, where in self.sets.items() if key[0] in self.bound[number(handle)]}
-        found = {key[1]: where for key, where in bound.items()}
+        results = {key[1]: where for key, where in bound.items()}
         # Descriptors do not say what is only read: of machine.py's kernels, the first two of three bindings are.
-        read_only = {0, 1} if len(found) == 3 else {key[1] for key in bound if key in self.texels}
-        writes = [where for binding, where in found.items() if binding not in read_only]
-        self._command(handle, Access(f"dispatch{grid}", list(found.values()), writes))
+        read_only = {0, 1} if len(results) == 3 else {key[1] for key in bound if key in self.texels}
+        writes = [where for binding, where in results.items() if binding not in read_only]
+        self._command(handle, Access(f"dispatch{grid}", list(results.values()), writes))
 
     vkCmdDispatchBase = vkCmdDispatch  # a part is taken to touch all of it, as it is ordered
 

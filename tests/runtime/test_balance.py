@@ -19,18 +19,18 @@ WEIGHTS = st.lists(st.floats(0, 1e6), min_size=1, max_size=6).filter(lambda weig
 @given(st.integers(0, 1 << 40), WEIGHTS)
 def test_rows_are_divided_in_order_and_without_rest(n: int, weights: list[float]) -> None:
     shares = normalized(weights, len(weights))
-    found = split_rows(n, shares)
-    assert [rows.start for rows in found] == [0, *(rows.stop for rows in found[:-1])]
-    assert found[-1].stop == n
-    for rows, share in zip(found, shares, strict=True):
+    result = split_rows(n, shares)
+    assert [rows.start for rows in result] == [0, *(rows.stop for rows in result[:-1])]
+    assert result[-1].stop == n
+    for rows, share in zip(result, shares, strict=True):
         assert abs(len(rows) - n * share) <= 1 + 1e-9 * n
 
 
 @given(st.integers(0, 1 << 30), st.lists(st.sampled_from([0.0, 1.0, 3.0]), min_size=1, max_size=6))
 def test_who_has_no_share_gets_no_row(n: int, weights: list[float]) -> None:
     weights.append(1.0)
-    found = split_rows(n, normalized(weights, len(weights)))
-    assert [rows for rows, weight in zip(found, weights, strict=True) if rows and not weight] == []
+    result = split_rows(n, normalized(weights, len(weights)))
+    assert [rows for rows, weight in zip(result, weights, strict=True) if rows and not weight] == []
 
 
 @pytest.mark.parametrize("wrong", [(1,), (1, 1, 1), (0, 0), (1, -1), (1, math.nan), (1, math.inf), (1e308, 1e308), ()])
@@ -56,13 +56,13 @@ class Machine:
         """The rows of each device after so many measurements; the first ones are off by factors."""
         shares = normalized([1.0] * len(self.speeds), len(self.speeds))
         for number in range(rounds):
-            rows = [len(each) for each in split_rows(n, shares)]
+            rows = [len(row) for row in split_rows(n, shares)]
             seconds = self.seconds(rows)
             if number < len(disturbed):
                 seconds[0] *= disturbed[number]
             shares = learned(shares, rows, seconds, number)
             assert math.isclose(sum(shares), 1.0)
-        return tuple(len(each) for each in split_rows(n, shares))
+        return tuple(len(row) for row in split_rows(n, shares))
 
 
 SPEEDS = st.lists(st.floats(1e3, 1e9), min_size=2, max_size=5)
@@ -71,11 +71,11 @@ SPEEDS = st.lists(st.floats(1e3, 1e9), min_size=2, max_size=5)
 @given(SPEEDS, st.integers(1000, 1 << 24))
 def test_one_measurement_finds_the_best_split_of_linear_devices(speeds: list[float], n: int) -> None:
     machine = Machine(speeds, [0.0] * len(speeds))
-    found = max(machine.seconds(machine.balanced(n, 1)))
+    result = max(machine.seconds(machine.balanced(n, 1)))
     # No split is faster than all devices busy to the end; whole rows cost one of the slowest that takes part.
     best = n / sum(speeds)
     slowest = min(speed for speed, rows in zip(speeds, machine.balanced(n, 1), strict=True) if rows)
-    assert found <= best + 1 / slowest + 1e-9 * best
+    assert result <= best + 1 / slowest + 1e-9 * best
 
 
 @given(st.floats(1, 300), st.floats(0, 0.05), st.floats(0, 0.05))
@@ -92,8 +92,8 @@ def test_two_devices_with_overheads_come_within_5_percent_of_the_best_fixed_spli
 def test_disturbed_measurements_are_forgotten(ratio: float, first: float, second: float) -> None:
     n = 1 << 20
     machine = Machine([1e6, ratio * 1e6], [0.0, 0.0])
-    found = max(machine.seconds(machine.balanced(n, 16, [first, second])))
-    assert found <= 1.05 * n / (1e6 + ratio * 1e6)
+    result = max(machine.seconds(machine.balanced(n, 16, [first, second])))
+    assert result <= 1.05 * n / (1e6 + ratio * 1e6)
 
 
 def test_who_is_not_measured_keeps_its_share() -> None:

@@ -57,7 +57,7 @@ class TimedQueue(PaperQueue):
         self.ends, self.took = [0.0], [0.0]
 
     def submit(self, command_buffers: Sequence[Any], waits: Any = ()) -> int:
-        seconds = sum(item() for each in command_buffers for item in each if isinstance(item, partial))
+        seconds = sum(item() for buffer in command_buffers for item in buffer if isinstance(item, partial))
         self.ends.append(max(self.now, self.ends[-1]) + seconds)
         self.took.append(seconds)
         return super().submit(command_buffers, waits)
@@ -120,7 +120,7 @@ class Machine:
 
     def record(self, launches: Sequence[tuple[int, int]]) -> Recording:
         pool: Any = PaperPool(self.queue)
-        return Recording(pool, [TimedTask(self, *each) for each in launches], LIMIT_S)
+        return Recording(pool, [TimedTask(self, *launch) for launch in launches], LIMIT_S)
 
     def run(self, recording: Recording, times: int) -> None:
         graph: Any = RecordingCache.__new__(RecordingCache)
@@ -164,7 +164,7 @@ def test_no_submit_takes_longer_than_the_limit(
     seconds: list[float], graphs: list[Any], steps: list[Any], divisible: bool
 ) -> None:
     grids = [16, 64, 256, 1024]
-    machine = Machine([each / grids[-1] for each in seconds], divisible=divisible)
+    machine = Machine([second / grids[-1] for second in seconds], divisible=divisible)
     longest = 0.0
     recorded = [machine.record(launches) for launches in graphs]
     for step in steps:
@@ -273,20 +273,20 @@ def test_a_mix_is_never_known_to_take_less_than_it_does(found: tuple[list[float]
     seconds, submits = found
     costs = [Cost(LIMIT_S) for _ in seconds]
     for counts in submits:
-        took = sum(n * each for n, each in zip(counts, seconds, strict=True))
+        took = sum(n * second for n, second in zip(counts, seconds, strict=True))
         inner = Mix({cost: n for cost, n in zip(costs[1:], counts[1:], strict=True) if n})
         inner.update()
         Mix({inner: 1, costs[0]: counts[0]} if counts[0] else {inner: 1}).learn(1, 0.0, took)
-    for cost, each in zip(costs, seconds, strict=True):
-        assert cost.load == 16 or cost.load >= each / LIMIT_S * (1 - 1e-9)
+    for cost, second in zip(costs, seconds, strict=True):
+        assert cost.load == 16 or cost.load >= second / LIMIT_S * (1 - 1e-9)
 
 
 @given(found=mixes())
 def test_a_mix_that_has_become_longer_is_known_to_be(found: tuple[list[float], list[list[int]]]) -> None:
     seconds, submits = found
-    costs = [Cost(LIMIT_S, each / LIMIT_S / 100) for each in seconds]
+    costs = [Cost(LIMIT_S, second / LIMIT_S / 100) for second in seconds]
     for counts in submits:
-        took = sum(n * each for n, each in zip(counts, seconds, strict=True))
+        took = sum(n * second for n, second in zip(counts, seconds, strict=True))
         mix = Mix({cost: n for cost, n in zip(costs, counts, strict=True) if n})
         mix.learn(1, took, took)
         assert mix.load >= took / LIMIT_S * (1 - 1e-9)

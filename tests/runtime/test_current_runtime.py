@@ -67,7 +67,7 @@ def test_operands_come_before_the_default(pair: Pair, default: vc.Runtime) -> No
         "arange": np.arange(3, like=x),
         "logspace": vnp.logspace(x, 2, 3), "power": vnp.linalg.matrix_power(vnp.ones((2, 2), like=x), 0),
     }  # fmt: skip
-    assert {name: each.device for name, each in made.items()} == dict.fromkeys(made, pair[0])
+    assert {name: item.device for name, item in made.items()} == dict.fromkeys(made, pair[0])
     with pytest.raises(TypeError, match=r"^zeros: like is a device array, or None; got list$"):
         vnp.zeros(3, like=[1])
 

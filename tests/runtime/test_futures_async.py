@@ -132,7 +132,7 @@ def test_awaiting_is_no_busy_loop(gpu: vc.Runtime) -> None:
         used = cpu_seconds(threading.main_thread()) - before[0]
         assert used < 0.2
         assert watchers
-        assert all(cpu_seconds(each) - was < 0.2 for each, was in zip(watchers, before[1], strict=True))
+        assert all(cpu_seconds(watcher) - was < 0.2 for watcher, was in zip(watchers, before[1], strict=True))
 
     async def awaited() -> None:
         await future

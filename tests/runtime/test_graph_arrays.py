@@ -194,7 +194,7 @@ def test_graphs_dropped_with_runs_pending(staging: bool) -> None:
                     graph.close()
                 dead = weakref.ref(graph), weakref.ref(inner)
                 del graph, inner, part
-                assert [each() for each in dead] == [None, None]
+                assert [item() for item in dead] == [None, None]
             future.result()
             del future
             runtime.device.collect(wait=True)

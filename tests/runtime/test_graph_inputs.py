@@ -33,9 +33,9 @@ def full(rt: vc.Runtime, *values: int) -> list[vc.Array]:
 
 
 def content(array: vc.Array) -> int:
-    found = set(array.numpy().ravel().tolist())
-    assert len(found) == 1, found
-    return int(found.pop())
+    result = set(array.numpy().ravel().tolist())
+    assert len(result) == 1, result
+    return int(result.pop())
 
 
 # -- inputs -----------------------------------------------------------------------------------------------------------

@@ -59,8 +59,8 @@ def test_a_launch_equals_numpy_however_the_rows_are_divided(
     x, w = random.integers(-99, 99, (n, d), np.int32), random.integers(-99, 99, d, np.int32)
     with vc.DeviceGroup(two_runtimes) as group:
         group.weights = shares
-        found = launch(group, group.array(x), group.replicate(w), 3)
-    assert np.array_equal(found.numpy(), (x @ w) * 3 + np.arange(n))
+        result = launch(group, group.array(x), group.replicate(w), 3)
+    assert np.array_equal(result.numpy(), (x @ w) * 3 + np.arange(n))
 
 
 @given(st.sampled_from(DTYPES), st.lists(st.integers(0, 9), min_size=1, max_size=3), SHARES)
@@ -73,14 +73,14 @@ def test_arrays_come_back_as_they_went(
         x = group.array(host)
         assert (x.shape, x.dtype) == (host.shape, host.dtype)
         assert [part.shape[0] for part in x.shards] == [len(rows) for rows in x.rows or ()]
-        for found in (
+        for result in (
             x,
             group.replicate(host),
             group.array(x),
             group.array(host.tolist() if host.size else host, dtype),
         ):
-            assert found.numpy().dtype == host.dtype
-            assert np.array_equal(found.numpy(), host)
+            assert result.numpy().dtype == host.dtype
+            assert np.array_equal(result.numpy(), host)
         assert np.array_equal(group.zeros(shape[0], dtype).numpy(), np.zeros(shape[0], dtype))
         assert np.array_equal(np.asarray(x, np.float64), host.astype(np.float64))
 
@@ -406,7 +406,7 @@ def test_work_on_a_group_is_recorded_whole_or_refused(two_runtimes: list[vc.Runt
         rest = two_runtimes[1:] if both else []
         graphs = []
         with contextlib.ExitStack() as recording:
-            graphs = [recording.enter_context(each.record()) for each in (one, *rest)]
+            graphs = [recording.enter_context(item.record()) for item in (one, *rest)]
             if both:
                 triple(a, out=a)
             else:

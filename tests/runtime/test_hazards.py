@@ -58,17 +58,17 @@ def conflicts(memory: list[Byte], step: Step) -> set[Task]:
     me = (step.timeline, step.task)
     written = {at for start, stop in step.writes for at in range(start, stop)}
     read = {at for start, stop in step.reads for at in range(start, stop)}
-    found: set[Task] = set()
+    results: set[Task] = set()
     for at in written | read:
         if memory[at].writer:
-            found.add(memory[at].writer)
+            results.add(memory[at].writer)
         if at in written:
-            found |= memory[at].readers
+            results |= memory[at].readers
     for at in written:
         memory[at] = Byte(me)
     for at in read - written:
         memory[at].readers.add(me)
-    return found - {me}
+    return results - {me}
 
 
 def note(history: AccessHistory, step: Step) -> Dependencies:

@@ -402,7 +402,7 @@ def test_handlers_and_finalizers_that_use_the_runtime_do_no_harm(use: str, optio
         own = world.other = None
         world.close()
     assert "" in outcomes
-    assert all("signal handler or finalizer" in each for each in outcomes - {""})
+    assert all("signal handler or finalizer" in outcome for outcome in outcomes - {""})
     assert len(outcomes) < 3
 
 

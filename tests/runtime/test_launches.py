@@ -391,6 +391,6 @@ def test_a_readonly_buffer_shows_what_another_binding_of_its_array_writes(rt: vc
 def test_the_error_of_an_argument_comes_alone(gpu: vc.Runtime) -> None:
     """A lookup that fails inside is no part of it."""
     kernel = gpu.kernel(MULTIPLY)
-    with pytest.raises(TypeError) as found:
+    with pytest.raises(TypeError) as result:
         kernel(gpu.zeros(4), np.zeros(4, np.float32), gpu.zeros(4))
-    assert found.value.__context__ is None
+    assert result.value.__context__ is None

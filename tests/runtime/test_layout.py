@@ -67,11 +67,11 @@ def test_view_is_numpys(view: View) -> None:
 
 @given(views())
 def test_extent_and_contiguity(view: View) -> None:
-    found = view.found
-    low, high = layout.extent(found.shape, found.strides, found.itemsize)
-    places = [address(found[(*at, ...)]) - address(found) for at in np.ndindex(found.shape)]
-    assert (low, high) == ((min(places), max(places) + found.itemsize) if places else (0, 0))
-    assert layout.is_contiguous(found.shape, found.strides, found.itemsize) == found.flags.c_contiguous
+    result = view.found
+    low, high = layout.extent(result.shape, result.strides, result.itemsize)
+    places = [address(result[(*at, ...)]) - address(result) for at in np.ndindex(result.shape)]
+    assert (low, high) == ((min(places), max(places) + result.itemsize) if places else (0, 0))
+    assert layout.is_contiguous(result.shape, result.strides, result.itemsize) == result.flags.c_contiguous
 
 
 @given(views())

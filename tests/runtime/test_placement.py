@@ -55,10 +55,10 @@ def test_what_comes_before_is_weighed_against_a_detour(paper: Paper) -> None:
     """One result with a hundred readers: some stay where it was written, the rest spread over the other queues."""
     root = data()
     paper.launch([root], [])
-    found = [got(paper.launch([data()], [root])) for _ in range(100)]
-    assert found[:9] == [(0, DATA)] * 9, "a detour costs about as much as these"
-    assert found[9:11] == [(1, FAR), (2, FAR)]
-    counts = Counter(index for index, _ in found)
+    results = [got(paper.launch([data()], [root])) for _ in range(100)]
+    assert results[:9] == [(0, DATA)] * 9, "a detour costs about as much as these"
+    assert results[9:11] == [(1, FAR), (2, FAR)]
+    counts = Counter(index for index, _ in results)
     assert max(counts.values()) - min(counts.values()) <= 10
     assert set(counts) == {0, 1, 2}
 

@@ -108,7 +108,7 @@ def test_an_exported_view_keeps_its_memory(own: vc.Runtime) -> None:
         del y
         add(x, np.float32(100))
     own.wait()
-    assert [set(each.tolist()) for each in seen] == [{number + 1} for number in range(10)]
+    assert [set(item.tolist()) for item in seen] == [{number + 1} for number in range(10)]
 
 
 def test_a_graph_keeps_the_memory_of_its_arrays(own: vc.Runtime) -> None:
@@ -131,10 +131,10 @@ def test_a_failed_owner_leaves_no_error_behind(own: vc.Runtime) -> None:
     own.scheduler.placement.latest.fail(vc.VkComputeError("as if it could not be launched"))
     with pytest.raises(vc.VkComputeError, match="as if"):
         y.numpy()
-    place = y.buffer.place
+    location = y.buffer.location
     del y
     z = add(x, x)
-    assert z.buffer.place == place or len(own.scheduler.queues) > 1, "it may be behind another queue"
+    assert z.buffer.location == location or len(own.scheduler.queues) > 1, "it may be behind another queue"
     assert z.numpy().tolist() == [2] * N
 
 
@@ -168,7 +168,7 @@ def test_random_programs_on_results_that_come_and_go(
             at = one % len(arrays)
             x, expected = arrays[at], right[at]
             if kind == "add":
-                alike = [k for k, each in enumerate(right) if each.size == expected.size]
+                alike = [k for k, array in enumerate(right) if array.size == expected.size]
                 with_ = alike[other % len(alike)]
                 arrays.append(add(x, arrays[with_]))
                 right.append(expected + right[with_])

@@ -354,7 +354,7 @@ def test_other_clocks(other: tuple[int, float, int], calibrated: bool, monkeypat
     monkeypatch.setattr(
         PhysicalDevice,
         "queue_families",
-        property(lambda physical: tuple(replace(each, timestamp_bits=other[2]) for each in families(physical))),
+        property(lambda physical: tuple(replace(family, timestamp_bits=other[2]) for family in families(physical))),
     )
     with vc.Runtime() as gpu:
         x, moments = gpu.full(1 << 18, 1.0), []
@@ -382,7 +382,7 @@ def test_plot_draws_a_bar_per_call_and_task(gpu: vc.Runtime) -> None:
     assert bars == len(profile.tasks) + len(profile.host)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["host", *queues_of(profile)]
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert sorted(names) == sorted({each.name for each in (*profile.tasks, *profile.host)})
+    assert sorted(names) == sorted({task.name for task in (*profile.tasks, *profile.host)})
     matplotlib.pyplot.close(figure)
 
 
@@ -396,9 +396,9 @@ def test_each_colour_of_a_plot_has_a_name(n_kernels: int) -> None:
     figure = trace.plot()
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == (["_0", "_1", "_2"] if n_kernels == 3 else [*(f"_{k}" for k in range(11, 30)), "11 others"])
-    colours = [tuple(each.get_facecolor()[0]) for each in figure.axes[0].collections]
+    colours = [tuple(collection.get_facecolor()[0]) for collection in figure.axes[0].collections]
     assert len(set(colours)) == len(colours) == len(names)
-    assert sum(len(each.get_paths()) for each in figure.axes[0].collections) == n_kernels
+    assert sum(len(collection.get_paths()) for collection in figure.axes[0].collections) == n_kernels
     matplotlib.pyplot.close(figure)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from shaders import MULTIPLY
 from vkcompute.runtime.launching.push_constants import PushConstants
-from vkcompute.spirv.interface import Block, Member
+from vkcompute.spirv.interface import InterfaceBlock, Member
 
 INT32, UINT32 = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(0, (1 << 32) - 1)
 FLOAT32 = st.floats(width=32, allow_nan=False)
@@ -151,8 +151,8 @@ def test_the_bytes_of_the_block_are_taken_as_they_are(gpu: vc.Runtime) -> None:
 def test_infinities_and_nans_are_floats(gpu: vc.Runtime) -> None:
     for value in (np.inf, -np.inf, np.nan, np.float32(-0.0)):
         assert received(gpu, SCALARS, 4, 0, 0, value, 0) == struct.pack("<iIfi", 0, 0, value, 0)
-        found = received(gpu, MIXED, 18, **(GOOD | {"a": (value, 0, 0)}))
-        assert found[:4] == struct.pack("<f", value)
+        result = received(gpu, MIXED, 18, **(GOOD | {"a": (value, 0, 0)}))
+        assert result[:4] == struct.pack("<f", value)
 
 
 def test_a_kernel_without_push_constants_takes_none(gpu: vc.Runtime) -> None:
@@ -171,7 +171,7 @@ def test_members_in_any_order_of_offsets_and_gaps() -> None:
         Member("first", 0, "int32", (), (), 4),
         Member("", 6, "uint16", (), (), 2),
     )
-    push = PushConstants("k", Block("P", members, 20))
+    push = PushConstants("k", InterfaceBlock("P", members, 20))
     assert push.names == ("last", "first", "f2")
     packed = push.pack((1.5, -2, 3), {})
     assert packed == struct.pack("<i2xH4xf4x", -2, 3, 1.5)
@@ -184,7 +184,7 @@ def test_small_members() -> None:
         Member(dtype, 8 * i, dtype, (), (), np.dtype(dtype).itemsize)
         for i, dtype in enumerate(("int8", "uint8", "int16", "uint16", "float16"))
     )
-    push = PushConstants("k", Block("P", members, 40))
+    push = PushConstants("k", InterfaceBlock("P", members, 40))
     values = (-128, 255, -32768, 65535, 65504.0)
     assert push.pack(values, {}) == struct.pack("<b7xB7xh6xH6xe6x", *values)
     for position, value in enumerate((128, 256, 1 << 15, 1 << 16, 1e6)):

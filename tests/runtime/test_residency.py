@@ -22,7 +22,7 @@ import vkcompute.compat.triton.language as tl
 import vkcompute.numpy as vnp
 from vkcompute.core import host_memory
 from vkcompute.core.host_memory import HostMemory
-from vkcompute.core.memory import MIB
+from vkcompute.core.memory_pool import MIB
 from vkcompute.runtime.memory.transfers import Transfers
 
 pytestmark = [pytest.mark.usefixtures("clean_handles"), pytest.mark.filterwarnings("ignore::vkcompute.SpillWarning")]
@@ -90,12 +90,12 @@ def test_the_least_recently_used_move_and_come_back(small: vc.Runtime) -> None:
 
 def test_one_warning_at_the_callers_line() -> None:
     with open_runtime(memory_limit_bytes=LIMIT) as gpu:
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as result:
             warnings.simplefilter("always")
             kept = filled(gpu, 20)
-        assert [each.category for each in found] == [vc.SpillWarning]
-        assert found[0].filename == __file__
-        assert "memory()" in str(found[0].message)
+        assert [item.category for item in result] == [vc.SpillWarning]
+        assert result[0].filename == __file__
+        assert "memory()" in str(result[0].message)
         assert kept[3][0].item() == 3
 
 
@@ -223,7 +223,7 @@ def test_repeated_launches_that_bind_an_array_twice(small: vc.Runtime) -> None:
             add_to(arrays[at], arrays[at])
             difference(arrays[at + 1], arrays[at], arrays[at], arrays[at])
             expected[at] = expected[at + 1] - 4 * (expected[at] + expected[at + 1])
-    assert [x.numpy().tolist() for x in arrays] == [[each] * N for each in expected]
+    assert [x.numpy().tolist() for x in arrays] == [[item] * N for item in expected]
 
 
 @triton.jit
@@ -241,10 +241,10 @@ def test_tables_of_pointers_keep_their_arrays_in_place(small: vc.Runtime) -> Non
         for x in moving:
             x += 1
         added_to_all[(3, N // 1024)](table, moving[7], moving[5], BLOCK=1024)
-        expected[:3] = [each + expected[6] + expected[7] for each in expected[:3]]
-        expected = [each + 1 for each in expected]
-        expected[:3] = [each + expected[7] + expected[5] for each in expected[:3]]
-    assert [set(x.tolist()) for x in moving] == [{each} for each in expected]
+        expected[:3] = [item + expected[6] + expected[7] for item in expected[:3]]
+        expected = [item + 1 for item in expected]
+        expected[:3] = [item + expected[7] + expected[5] for item in expected[:3]]
+    assert [set(x.tolist()) for x in moving] == [{item} for item in expected]
     assert small.memory().spilled
 
 
@@ -409,10 +409,10 @@ def check_threads(small: vc.Runtime) -> None:
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not errors
     assert small.memory().peak > LIMIT // 2
 

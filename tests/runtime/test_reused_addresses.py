@@ -99,5 +99,5 @@ def test_random_views_of_arrays_that_come_and_go(runtime: vc.Runtime, steps: lis
         stop = min(start + UNIT * 3, len(expected[at]))
         launch(runtime, add_one if is_python else shader, arrays[at][start:stop], recorded=kind == "record")
         expected[at][start:stop] += 1
-    for found, right in zip(arrays, expected, strict=True):
-        np.testing.assert_array_equal(found.numpy(), right)
+    for result, right in zip(arrays, expected, strict=True):
+        np.testing.assert_array_equal(result.numpy(), right)

@@ -92,12 +92,12 @@ ALL = Quirks(
 
 def directly(program: Program, quirks: Quirks, preserved: tuple[int, ...], values: Mapping[int, int]) -> bytes:
     """The rewritten module, without a cache."""
-    found = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
-    found = preserve_special_floats(found, program.interface.capabilities, preserved)
-    found = replace_conversions(found, quirks.wrong_conversions)
-    found = hide_zeros(found) if quirks.simplifies_zeros else found
-    found = hide_divisors(found) if quirks.divides_by_known_lanes else found
-    return hide_constant_operands(found) if quirks.loses_functions_of_constants else found
+    result = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
+    result = preserve_special_floats(result, program.interface.capabilities, preserved)
+    result = replace_conversions(result, quirks.wrong_conversions)
+    result = hide_zeros(result) if quirks.simplifies_zeros else result
+    result = hide_divisors(result) if quirks.divides_by_known_lanes else result
+    return hide_constant_operands(result) if quirks.loses_functions_of_constants else result
 
 
 def test_every_driver_and_every_constant_has_a_module_of_its_own(
@@ -181,18 +181,18 @@ def test_code_without_a_version_keeps_nothing(
 def test_versions_change_with_each_file(tmp_path: Path) -> None:
     version = lambda: code_version.code_version(tmp_path, tmp_path / "inner")  # noqa: E731
     (tmp_path / "inner").mkdir()
-    found = set()
+    results = set()
     for name in ("a.py", "inner/b.py", "inner/c.py"):
         (tmp_path / name).write_text("")
         code_version._files.cache_clear()
-        found.add(version())
+        results.add(version())
     (tmp_path / "inner" / "c.py").write_text("1")
     code_version._files.cache_clear()
-    found.add(version())
-    assert len(found - {None}) == 3  # an empty folder has no version
+    results.add(version())
+    assert len(results - {None}) == 3  # an empty folder has no version
     (tmp_path / "inner" / "c.txt").write_text("1")
     code_version._files.cache_clear()
-    assert version() in found
+    assert version() in results
 
 
 def test_installed_files_of_one_time_are_told_apart(tmp_path: Path) -> None:

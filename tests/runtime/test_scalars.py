@@ -62,7 +62,7 @@ def test_arrays_are_copied_and_pickled_out_of_band(gpu: vc.Runtime) -> None:
         buffers: list[pickle.PickleBuffer] = []
         text = pickle.dumps(x, protocol=5, buffer_callback=buffers.append)
         assert len(text) < 300
-        assert sum(each.raw().nbytes for each in buffers) == expected.nbytes
+        assert sum(buffer.raw().nbytes for buffer in buffers) == expected.nbytes
         loaded = pickle.loads(text, buffers=buffers)
         assert (loaded.dtype, loaded.runtime) == (x.dtype, vnp.zeros(0).device)
         assert np.array_equal(loaded.numpy(), expected)

@@ -87,20 +87,20 @@ def test_figures_of_shaders_under_common_and_under_the_drivers_names() -> None:
         Shader("scaled", scaled.spirv()),
     )
     assert "v_cvt_f32_ubyte" in python.assembly, "of the annotated types"
-    found = shared.statistics
-    assert "NAVI21" in found.device
-    assert found.driver.startswith("radv")
-    assert found.figures["LDS size"] == found.shared_nbytes == 4 * 1024
-    assert found.figures["VGPRs"] == found.registers > 0
-    assert found.figures["Instructions"] == found.instructions > 5
-    assert found.subgroup_size in (32, 64)
-    assert found.spills == found.scratch_nbytes == 0
-    assert set(found.figures) == set(found.descriptions)
-    assert "registers" in str(found)
+    result = shared.statistics
+    assert "NAVI21" in result.device
+    assert result.driver.startswith("radv")
+    assert result.figures["LDS size"] == result.shared_nbytes == 4 * 1024
+    assert result.figures["VGPRs"] == result.registers > 0
+    assert result.figures["Instructions"] == result.instructions > 5
+    assert result.subgroup_size in (32, 64)
+    assert result.spills == result.scratch_nbytes == 0
+    assert set(result.figures) == set(result.descriptions)
+    assert "registers" in str(result)
     assert "buffer_load_dword" in shared.assembly
     assert crowded.statistics.spills > 0
     assert crowded.statistics.scratch_nbytes > 0
-    assert crowded.statistics.registers > found.registers
+    assert crowded.statistics.registers > result.registers
 
 
 @vc.kernel
@@ -164,13 +164,13 @@ def test_a_device_that_does_not_tell_says_so(gpu: vc.Runtime) -> None:
     kernel = gpu.kernel(vc.glsl(SHARED), constants={0: 64})
     calls = [kernel.statistics, lambda: doubled.statistics(x, out), kernel.assembly, lambda: doubled.assembly(x, out)]
     if "pipelineExecutableInfo" in gpu.device.features:
-        for each in calls[:2]:
-            assert isinstance(each(), KernelStatistics)
-            assert each().figures
+        for call in calls[:2]:
+            assert isinstance(call(), KernelStatistics)
+            assert call().figures
         return
-    for each in calls:
+    for call in calls:
         with pytest.raises(vc.MissingFeature, match=r"VK_KHR_pipeline_executable_properties.*--on navi21"):
-            each()
+            call()
     assert not out.numpy().any(), "nothing was launched"
 
 
@@ -178,9 +178,9 @@ def test_of_a_python_kernel_for_the_arguments_of_a_launch(gpu: vc.Runtime, by_am
     x, out = gpu.zeros(4), gpu.zeros(4)
     assert "v_mul_f32" in doubled.assembly(x, out=out)
     i = gpu.zeros(4, np.int32)
-    found = doubled.assembly(i, i, grid=7, local_size=32)
-    assert "v_mul_lo_u32" in found
-    assert re.search(r"v_lshl_add_u32 v0, s\d, 5, v0", found), "workgroups of 2**5 invocations"
+    result = doubled.assembly(i, i, grid=7, local_size=32)
+    assert "v_mul_lo_u32" in result
+    assert re.search(r"v_lshl_add_u32 v0, s\d, 5, v0", result), "workgroups of 2**5 invocations"
     assert (
         doubled.statistics(x, out, grid=7, local_size=(8, 4)).figures["Hash"]
         != doubled.statistics(x, out).figures["Hash"]

@@ -76,12 +76,12 @@ def test_the_memory_of_a_freed_result_is_used_in_queue_order() -> None:
         a.write(np.arange(a.size, dtype=np.int32))
         places = []
         for _ in range(6):
-            found = temporary(runtime, a.shape, a.dtype)
+            result = temporary(runtime, a.shape, a.dtype)
             other = temporary(runtime, (3 * a.size,), a.dtype)
-            machine.add(a, b, found, 2)
-            machine.add(found, a, other[: a.size], 1)
-            places.append((found.launch_key, other.launch_key))
-            del found, other
+            machine.add(a, b, result, 2)
+            machine.add(result, a, other[: a.size], 1)
+            places.append((result.launch_key, other.launch_key))
+            del result, other
         last = temporary(runtime, a.shape, a.dtype)
         machine.add(a, b, last, 2)
         assert {last.launch_key} == {one for one, _ in places}
@@ -97,10 +97,10 @@ def test_with_several_queues_the_memory_of_freed_results_stays_on_its_queue() ->
         a, kernel = runtime.full(100, 1.0), runtime.kernel(MULTIPLY)
         places, queues = set(), set()
         for _ in range(6):
-            found = temporary(runtime, a.shape, a.dtype)
-            places.add(found.launch_key)
-            queues |= {kernel(a, a, found).queue, kernel(found, a, a).queue}
-            del found
+            result = temporary(runtime, a.shape, a.dtype)
+            places.add(result.launch_key)
+            queues |= {kernel(a, a, result).queue, kernel(result, a, a).queue}
+            del result
         assert (len(places), len(queues)) == (1, 1)
         elsewhere = temporary(runtime, a.shape, a.dtype)
         place = elsewhere.launch_key
@@ -115,10 +115,10 @@ def test_memory_that_the_device_still_uses_is_not_taken_for_data_of_the_host() -
     with open_runtime(timelines=1, staging=False) as runtime:
         machine = Machine(runtime)
         a, b, *_ = machine.arrays
-        found = temporary(runtime, a.shape, a.dtype)
-        machine.add(a, b, found, 2)
-        place = found.launch_key
-        del found
+        result = temporary(runtime, a.shape, a.dtype)
+        machine.add(a, b, result, 2)
+        place = result.launch_key
+        del result
         assert runtime.array(a.numpy()).launch_key != place
 
 
@@ -135,8 +135,8 @@ def test_a_failure_is_not_one_of_the_next_owner_of_the_memory() -> None:
         with pytest.raises(ValueError, match="this task"):
             failed.numpy()
         del failed
-        found = temporary(runtime, a.shape, a.dtype)
-        assert found.launch_key == place
-        assert not found.buffer.history.written
-        machine.scale(found, 0, 7)
-        assert (found.numpy() == 7).all()
+        result = temporary(runtime, a.shape, a.dtype)
+        assert result.launch_key == place
+        assert not result.buffer.history.written
+        machine.scale(result, 0, 7)
+        assert (result.numpy() == 7).all()

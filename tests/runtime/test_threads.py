@@ -160,13 +160,13 @@ def test_threads_that_want_the_same_kernel_get_one() -> None:
 
 
 def test_the_default_runtime_is_made_once() -> None:
-    found: list[vc.Runtime] = []
+    results: list[vc.Runtime] = []
     start = threading.Barrier(6)
 
     def work(_: int) -> None:
         start.wait()
-        found.append(vc.default_runtime())
+        results.append(vc.default_runtime())
 
     in_threads(6, work)
-    assert len(set(map(id, found))) == 1
-    found[0].close()
+    assert len(set(map(id, results))) == 1
+    results[0].close()

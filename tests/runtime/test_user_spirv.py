@@ -257,19 +257,21 @@ void main() {
 
 def test_buffers_of_a_module_that_writes_are_declared_as_aliases_of_each_other() -> None:
     """Compilers of GLSL declare members of blocks. restrict promises that nothing else shows the same memory."""
-    found = Module.parse(program.load(vc.glsl(TWICE.replace("buffer C", "restrict buffer C"))).spirv).annotations
-    members = {each.operands[2] for each in found if each.opcode == opcodes.OpMemberDecorate}
+    result = Module.parse(program.load(vc.glsl(TWICE.replace("buffer C", "restrict buffer C"))).spirv).annotations
+    members = {instruction.operands[2] for instruction in result if instruction.opcode == opcodes.OpMemberDecorate}
     assert enums.Decoration.Restrict in members
     assert enums.Decoration.NonWritable not in members
-    decorations = [each.operands for each in found if each.opcode == opcodes.OpDecorate]
+    decorations = [instruction.operands for instruction in result if instruction.opcode == opcodes.OpDecorate]
     bindings = {operands[0]: operands[2] for operands in decorations if operands[1] == enums.Decoration.Binding}
-    assert [bindings[each[0]] for each in decorations if each[1] == enums.Decoration.Aliased] == [0]
+    assert [bindings[decoration[0]] for decoration in decorations if decoration[1] == enums.Decoration.Aliased] == [0]
 
 
 def test_a_variable_that_is_not_writable_shows_what_another_one_writes(gpu: vc.Runtime) -> None:
     module = Module.parse(vc.glsl(TWICE))
     variable = next(
-        each.operands[0] for each in module.annotations if each.operands[1:] == (enums.Decoration.Binding, 0)
+        instruction.operands[0]
+        for instruction in module.annotations
+        if instruction.operands[1:] == (enums.Decoration.Binding, 0)
     )
     module.annotations.append(Instruction(opcodes.OpDecorate, (variable, enums.Decoration.NonWritable)))
     x = gpu.array(np.array([1, 0], np.float32))

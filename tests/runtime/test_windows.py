@@ -20,11 +20,11 @@ MOST = 1024
 @st.composite
 def parts(draw: st.DrawFn) -> list[tuple[int, int, int]]:
     """Draws views: an array, and the first and last element of it."""
-    found = []
+    results = []
     for _ in range(draw(st.integers(1, 12))):
         first = draw(st.integers(0, 400))
-        found.append((draw(st.integers(0, 5)), first, draw(st.integers(first, 400))))
-    return found
+        results.append((draw(st.integers(0, 5)), first, draw(st.integers(first, 400))))
+    return results
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -98,12 +98,12 @@ KERNELS = {
 
 def hidden(spirv: bytes, folder: Path) -> bytes:
     """Hides operands, whatever the driver."""
-    found = hide_constant_operands(spirv)
-    validate(Module.parse(found))
+    result = hide_constant_operands(spirv)
+    validate(Module.parse(result))
     if shutil.which("spirv-val"):
-        (folder / "hidden.spv").write_bytes(found)
+        (folder / "hidden.spv").write_bytes(result)
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(folder / "hidden.spv")], check=True)
-    return found
+    return result
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
@@ -128,13 +128,19 @@ def test_branches_in_glsl_keep_them(gpu: vc.Runtime, function: str, where: str, 
 @pytest.mark.pure
 def test_each_such_function_has_an_operand_that_is_no_constant(tmp_path: Path) -> None:
     module = Module.parse(hidden(glsl(SOURCE.replace("FUNCTION", "mix(sqrt(two), two, three)")), tmp_path))
-    selected = [each.operands[1] for each in module.functions if each.opcode == op.OpSelect]
-    called = [each for each in module.functions if each.opcode == op.OpExtInst]
+    selected = [instruction.operands[1] for instruction in module.functions if instruction.opcode == op.OpSelect]
+    called = [instruction for instruction in module.functions if instruction.opcode == op.OpExtInst]
     assert len(called) == 4
-    assert [each.operands[4] for each in called] == selected
-    unset = [each for each in module.declarations if each.opcode in (op.OpSpecConstantTrue, op.OpSpecConstantComposite)]
-    conditions = {each.operands[1] for each in unset}
-    assert {each.operands[2] for each in module.functions if each.opcode == op.OpSelect} == conditions
+    assert [instruction.operands[4] for instruction in called] == selected
+    unset = [
+        instruction
+        for instruction in module.declarations
+        if instruction.opcode in (op.OpSpecConstantTrue, op.OpSpecConstantComposite)
+    ]
+    conditions = {instruction.operands[1] for instruction in unset}
+    assert {
+        instruction.operands[2] for instruction in module.functions if instruction.opcode == op.OpSelect
+    } == conditions
 
 
 @pytest.mark.pure
@@ -151,9 +157,11 @@ def test_constant_propagation_of_spirv_tools(is_hidden: bool, tmp_path: Path) ->
     if not shutil.which("spirv-opt"):
         pytest.skip("spirv-opt is not installed")
     spirv = preserve_special_floats(root.spirv(), (), (32,))
-    given, found = tmp_path / "given.spv", tmp_path / "found.spv"
+    given, result = tmp_path / "given.spv", tmp_path / "found.spv"
     given.write_bytes(hidden(spirv, tmp_path) if is_hidden else spirv)
-    subprocess.run(["spirv-opt", "--target-env=vulkan1.2", "--ccp", str(given), "-o", str(found)], check=True)
-    functions = Module.parse(found.read_bytes()).functions
-    phis = {each.operands[1] for each in functions if each.opcode == op.OpPhi}
-    assert [each.operands[1] in phis for each in functions if each.opcode == op.OpStore] == [is_hidden]
+    subprocess.run(["spirv-opt", "--target-env=vulkan1.2", "--ccp", str(given), "-o", str(result)], check=True)
+    functions = Module.parse(result.read_bytes()).functions
+    phis = {instruction.operands[1] for instruction in functions if instruction.opcode == op.OpPhi}
+    assert [instruction.operands[1] in phis for instruction in functions if instruction.opcode == op.OpStore] == [
+        is_hidden
+    ]

@@ -45,15 +45,15 @@ def test_arithmetic_in_glsl_keeps_them(gpu: vc.Runtime) -> None:
 def test_the_mode_is_declared_once_for_each_width_that_is_used(tmp_path: Path) -> None:
     spirv = glsl(DIFFERENCE)
     capabilities = reflect(Module.parse(spirv)).capabilities
-    found = preserve_special_floats(spirv, capabilities, (16, 32, 64))
-    module = Module.parse(found)
+    result = preserve_special_floats(spirv, capabilities, (16, 32, 64))
+    module = Module.parse(result)
     validate(module)
     interface = reflect(module)
     assert interface.float_controls == ("shaderSignedZeroInfNanPreserveFloat32",)
     assert "SPV_KHR_float_controls" in interface.extensions
-    assert preserve_special_floats(found, interface.capabilities, (16, 32, 64)) is found
+    assert preserve_special_floats(result, interface.capabilities, (16, 32, 64)) is result
     if shutil.which("spirv-val"):
-        (tmp_path / "found.spv").write_bytes(found)
+        (tmp_path / "found.spv").write_bytes(result)
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(tmp_path / "found.spv")], check=True)
 
 

@@ -70,8 +70,8 @@ def access(body: str, functions: str = "", *, valid: bool = True) -> str:
     if valid:
         done = spirv_tool("spirv-val", data, "--target-env", "vulkan1.3")
         assert done.returncode == 0, done.stderr.decode()
-    found = reflect(Module.parse(data)).bindings
-    return " ".join("r" * each.reads + "w" * each.writes or "-" for each in found)
+    reflected = reflect(Module.parse(data)).bindings
+    return " ".join("r" * item.reads + "w" * item.writes or "-" for item in reflected)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_unknown_consumers_both_read_and_write() -> None:
     assert access(body, valid=False) == "rw - -"
     data = assemble(PROLOGUE + MAIN + A0 + "OpStore %a0 %c1\n" + END)
     parsed = Module.parse(data)
-    store = next(k for k, each in enumerate(parsed.functions) if each.opcode == 62)
+    store = next(k for k, instruction in enumerate(parsed.functions) if instruction.opcode == 62)
     parsed.functions[store] = parsed.functions[store]._replace(opcode=60_000)
     first = reflect(parsed).bindings[0]
     assert (first.reads, first.writes) == (True, True)
@@ -165,8 +165,8 @@ def test_unknown_consumers_both_read_and_write() -> None:
 def test_literals_that_look_like_ids_are_not_taken_for_pointers() -> None:
     data = assemble(PROLOGUE + MAIN + "%v = OpCompositeConstruct %uint\n" + END)
     parsed = Module.parse(data)
-    a = next(each.operands[1] for each in parsed.declarations if each.opcode == 59)
-    construct = next(k for k, each in enumerate(parsed.functions) if each.opcode == 80)
+    a = next(instruction.operands[1] for instruction in parsed.declarations if instruction.opcode == 59)
+    construct = next(k for k, instruction in enumerate(parsed.functions) if instruction.opcode == 80)
     kind, result = parsed.functions[construct].operands
     extract = parsed.functions[construct]._replace(opcode=81, operands=(kind, result, kind, a))
     parsed.functions[construct] = extract
@@ -175,8 +175,8 @@ def test_literals_that_look_like_ids_are_not_taken_for_pointers() -> None:
 
 def test_a_variable_that_starts_as_another_ones_address_gives_it_away() -> None:
     text = PROLOGUE + "%priv = OpTypePointer Private %P\n%alias = OpVariable %priv Private %b\n" + MAIN + END
-    found = reflect(Module.parse(assemble(text))).bindings
-    assert [(each.reads, each.writes) for each in found] == [(False, False), (True, True), (False, False)]
+    reflected = reflect(Module.parse(assemble(text))).bindings
+    assert [(item.reads, item.writes) for item in reflected] == [(False, False), (True, True), (False, False)]
 
 
 def test_only_what_an_entry_point_reaches_is_its_own() -> None:
@@ -186,5 +186,5 @@ def test_only_what_an_entry_point_reaches_is_its_own() -> None:
     )
     other = "%other = OpFunction %void None %fn\n%o = OpLabel\n" + B0 + "%n = OpArrayLength %uint %c 0\n" + END
     parsed = Module.parse(assemble(text + MAIN + A0 + END + other))
-    names = {name: [each.name for each in reflect(parsed, name).bindings] for name in ("main", "other")}
+    names = {name: [binding.name for binding in reflect(parsed, name).bindings] for name in ("main", "other")}
     assert names == {"main": ["a"], "other": ["b", "c"]}

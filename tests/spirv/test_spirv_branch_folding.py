@@ -73,7 +73,7 @@ def test_what_is_decided_computes_the_same(gpu: vc.Runtime, mode: int, flip: boo
 @pytest.mark.pure
 def test_defaults_count_where_nothing_is_given_and_unknown_conditions_stay() -> None:
     def conditions(spirv: bytes) -> int:
-        return sum(each.opcode == op.OpBranchConditional for each in Module.parse(spirv).functions)
+        return sum(instruction.opcode == op.OpBranchConditional for instruction in Module.parse(spirv).functions)
 
     whole = glsl(SOURCE)
     assert fold_branches(whole, {}) == fold_branches(whole, {3: 1, 4: 0, 5: 1})
@@ -109,13 +109,13 @@ void main() {{
 @pytest.mark.parametrize("flip", [False, True])
 def test_branches_inside_of_loops(gpu: vc.Runtime, loop: str, flip: bool, tmp_path: Path) -> None:
     spirv = glsl(LOOPS.format(loop=loop))
-    found = fold_branches(spirv, {3: int(flip)})
-    validate(Module.parse(found))
+    result = fold_branches(spirv, {3: int(flip)})
+    validate(Module.parse(result))
     if shutil.which("spirv-val"):
-        (tmp_path / "decided.spv").write_bytes(found)
+        (tmp_path / "decided.spv").write_bytes(result)
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(tmp_path / "decided.spv")], check=True)
     results = []
-    for module in (spirv, found):
+    for module in (spirv, result):
         words = gpu.array(np.arange(8, dtype=np.uint32))
         gpu.kernel(module, constants={"FLIP": flip})(words, grid=1)
         results.append(words.numpy().tolist())

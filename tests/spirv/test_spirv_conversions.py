@@ -61,13 +61,13 @@ def given(name: str) -> np.ndarray:
 
 def replaced(spirv: bytes, folder: Path) -> bytes:
     """Replaces all conversions, whatever the driver."""
-    found = replace_conversions(spirv, CONVERSIONS)
-    assert len(found) > len(spirv)
-    validate(Module.parse(found))
+    result = replace_conversions(spirv, CONVERSIONS)
+    assert len(result) > len(spirv)
+    validate(Module.parse(result))
     if shutil.which("spirv-val"):
-        (folder / "replaced.spv").write_bytes(found)
+        (folder / "replaced.spv").write_bytes(result)
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(folder / "replaced.spv")], check=True)
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", [name for name in CONVERSIONS if " to " in name])
@@ -116,10 +116,10 @@ def agree(gpu: vc.Runtime, spirv: bytes, x: np.ndarray, target: str, expected: n
         gpu.kernel(spirv)(gpu.array(x), out, grid=len(x) // 192)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
-    found, right = out.numpy(), x.astype(target) if expected is None else expected
-    np.testing.assert_array_equal(found, right)
+    result, right = out.numpy(), x.astype(target) if expected is None else expected
+    np.testing.assert_array_equal(result, right)
     if target == "float64":
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(right))
+        np.testing.assert_array_equal(np.signbit(result), np.signbit(right))
 
 
 def test_constants_that_look_like_a_conversion_are_none() -> None:

@@ -57,7 +57,7 @@ def refusal(data: bytes) -> str:
     assert module.words() == data
     with contextlib.suppress(SpirvError):
         interface = reflect(module)
-        assert all(isinstance(each, str) for each in missing_features(interface, (), (), (1, 1)))
+        assert all(isinstance(feature, str) for feature in missing_features(interface, (), (), (1, 1)))
         block = interface.push_constants
         assert block is None or block.dtype.itemsize == block.nbytes
     try:
@@ -96,11 +96,11 @@ def test_anything_behind_a_valid_header(data: bytes) -> None:
 
 
 def instructions(words: list[int]) -> list[list[int]]:
-    found, at = [], 5
+    result, at = [], 5
     while at < len(words):
-        found.append(words[at : at + (words[at] >> 16)])
+        result.append(words[at : at + (words[at] >> 16)])
         at += words[at] >> 16
-    return found
+    return result
 
 
 @st.composite
@@ -134,10 +134,10 @@ def test_what_spirv_val_accepts_is_accepted(data: bytes) -> None:
 
 def nested(depth: int) -> list[Instruction]:
     """Structures that hold the one before twice: 2**depth scalars, and a variable of the last."""
-    found = [Instruction(21, (1, 32, 0))]
-    found += [Instruction(30, (2 + k, 1 + k, 1 + k)) for k in range(depth)]
+    results = [Instruction(21, (1, 32, 0))]
+    results += [Instruction(30, (2 + k, 1 + k, 1 + k)) for k in range(depth)]
     pointer, variable = depth + 2, depth + 3
-    return [*found, Instruction(32, (pointer, 9, depth + 1)), Instruction(59, (pointer, variable, 9))]
+    return [*results, Instruction(32, (pointer, 9, depth + 1)), Instruction(59, (pointer, variable, 9))]
 
 
 @pytest.mark.parametrize("depth", [40, 300])
@@ -146,16 +146,16 @@ def test_structures_that_double_at_every_level_are_refused_at_once(depth: int) -
     module.bound = 10_000
     base = 5_000
     declarations = nested(depth)
-    for each in declarations:
-        ids = tuple(word + base if word and each.opcode == 30 else word for word in each.operands)
-        if each.opcode == 21:
+    for instruction in declarations:
+        ids = tuple(word + base if word and instruction.opcode == 30 else word for word in instruction.operands)
+        if instruction.opcode == 21:
             ids = (base + 1, 32, 0)
-        elif each.opcode == 32:
-            ids = (base + each.operands[0], 9, base + each.operands[2])
-        elif each.opcode == 59:
-            ids = (base + each.operands[0], base + each.operands[1], 9)
-        module.declarations.append(Instruction(each.opcode, ids))
-        if each.opcode == 30:
+        elif instruction.opcode == 32:
+            ids = (base + instruction.operands[0], 9, base + instruction.operands[2])
+        elif instruction.opcode == 59:
+            ids = (base + instruction.operands[0], base + instruction.operands[1], 9)
+        module.declarations.append(Instruction(instruction.opcode, ids))
+        if instruction.opcode == 30:
             module.annotations += [Instruction(72, (ids[0], member, 35, 0)) for member in (0, 1)]
     start = time.thread_time()
     with pytest.raises(SpirvError, match=r"members|nests deeper"):
@@ -165,7 +165,11 @@ def test_structures_that_double_at_every_level_are_refused_at_once(depth: int) -
 
 def test_a_type_that_contains_itself_is_refused() -> None:
     module = Module.parse(compile_source(SOURCES["push"], "--target-env", "vulkan1.1"))
-    at = max(k for k, each in enumerate(module.declarations) if each.opcode == 30 and len(each.operands) > 5)
+    at = max(
+        k
+        for k, instruction in enumerate(module.declarations)
+        if instruction.opcode == 30 and len(instruction.operands) > 5
+    )
     structure = module.declarations[at].operands
     module.declarations[at] = Instruction(30, (structure[0], structure[0], *structure[2:]))
     with pytest.raises(SpirvError, match="contains itself"):
@@ -175,7 +179,7 @@ def test_a_type_that_contains_itself_is_refused() -> None:
 def test_chains_of_pointers_are_followed_in_linear_time() -> None:
     """20,000 copies of one pointer, and then a store through the last."""
     module = Module.parse(compile_source(SOURCES["control"], "--target-env", "vulkan1.1"))
-    chain = next(k for k, each in enumerate(module.functions) if each.opcode == 65)
+    chain = next(k for k, instruction in enumerate(module.functions) if instruction.opcode == 65)
     kind, first = module.functions[chain].operands[:2]
     base, count = module.bound, 20_000
     module.bound += count + 1

@@ -47,7 +47,9 @@ def test_a_scan_finds_the_instructions_that_a_parsed_module_has(corpus: dict[str
         parsed = [*Module.parse(data)]
         assert [*scan(data, range(1 << 16))] == parsed, name
         for opcode in (opcodes.OpLabel, opcodes.OpExtInst, opcodes.OpConstant):
-            assert [*scan(data, (opcode,))] == [each for each in parsed if each.opcode == opcode], name
+            assert [*scan(data, (opcode,))] == [
+                instruction for instruction in parsed if instruction.opcode == opcode
+            ], name
 
 
 def test_every_kind_of_buffer_is_taken(glsl: Callable[..., bytes]) -> None:
@@ -75,8 +77,8 @@ def test_instructions_are_those_that_spirv_dis_lists(corpus: dict[str, bytes]) -
     for name, data in corpus.items():
         text = disassemble(data, "--no-header", "--no-indent", "--raw-id")
         listed = [re.sub(r"^%\S+ = ", "", line).split()[0] for line in re.sub(r'"[^"]*"', '""', text).splitlines()]
-        found = [each.opcode for each in Module.parse(data)]
-        for opcode, wanted in zip(found, listed, strict=True):
+        results = [instruction.opcode for instruction in Module.parse(data)]
+        for opcode, wanted in zip(results, listed, strict=True):
             own = opcodes.name(opcode)
             assert (own if own.startswith("Op") else known.setdefault(opcode, wanted)) == wanted, name
     assert len({*known.values()}) == len(known)
@@ -85,7 +87,7 @@ def test_instructions_are_those_that_spirv_dis_lists(corpus: dict[str, bytes]) -
 def test_sections_hold_what_they_are_named_for(glsl: Callable[..., bytes]) -> None:
     parsed = Module.parse(glsl("spec", "--target-env", "vulkan1.1", "-g"))
     opcodes_of = {
-        field.name: {opcodes.name(each.opcode) for each in getattr(parsed, field.name)}
+        field.name: {opcodes.name(instruction.opcode) for instruction in getattr(parsed, field.name)}
         for field in fields(Module)
         if field.name not in ("version", "bound", "generator", "schema")
     }
@@ -107,8 +109,8 @@ def test_sections_hold_what_they_are_named_for(glsl: Callable[..., bytes]) -> No
 def test_offsets_point_at_the_instruction(glsl: Callable[..., bytes]) -> None:
     data = glsl("control")
     words = np.frombuffer(data, np.uint32)
-    for each in Module.parse(data):
-        assert words[each.offset] == (len(each.operands) + 1) << 16 | each.opcode
+    for instruction in Module.parse(data):
+        assert words[instruction.offset] == (len(instruction.operands) + 1) << 16 | instruction.opcode
 
 
 @pytest.mark.parametrize(

@@ -73,23 +73,23 @@ EXPECTED: dict[str, tuple[str, ...]] = {
 
 def test_bindings_are_the_expected_ones(corpus: dict[str, bytes]) -> None:
     for name, data in corpus.items():
-        found = tuple(row(each).replace(" storage_buffer ", " ") for each in interface(data).bindings)
-        found = tuple(each.removesuffix(" storage_buffer") for each in found)
-        assert found == EXPECTED[name.split()[0]], name
+        result = tuple(row(binding).replace(" storage_buffer ", " ") for binding in interface(data).bindings)
+        result = tuple(item.removesuffix(" storage_buffer") for item in result)
+        assert result == EXPECTED[name.split()[0]], name
 
 
 def test_declarations_are_those_that_spirv_dis_shows(corpus: dict[str, bytes]) -> None:
     for name, data in corpus.items():
-        text, found = disassemble(data, "--raw-id"), interface(data)
+        text, result = disassemble(data, "--raw-id"), interface(data)
         sets = dict(re.findall(r"OpDecorate %(\d+) DescriptorSet (\d+)", text))
         bindings = dict(re.findall(r"OpDecorate %(\d+) Binding (\d+)", text))
         addresses = {(int(sets[identifier]), int(binding)) for identifier, binding in bindings.items()}
-        assert [(each.set, each.binding) for each in found.bindings] == sorted(addresses), name
-        assert list(found.capabilities) == re.findall(r"OpCapability (\w+)", text), name
-        assert list(found.extensions) == re.findall(r'OpExtension "(\w+)"', text), name
-        spec_ids = {int(each) for each in re.findall(r"SpecId (\d+)", text)}
-        assert [each.spec_id for each in found.spec_constants] == sorted(spec_ids), name
-        assert found.entry_point == "main"
+        assert [(each.set, each.binding) for each in result.bindings] == sorted(addresses), name
+        assert list(result.capabilities) == re.findall(r"OpCapability (\w+)", text), name
+        assert list(result.extensions) == re.findall(r'OpExtension "(\w+)"', text), name
+        spec_ids = {int(word) for word in re.findall(r"SpecId (\d+)", text)}
+        assert [constant.spec_id for constant in result.spec_constants] == sorted(spec_ids), name
+        assert result.entry_point == "main"
 
 
 def test_access_is_the_same_when_every_call_is_inlined(corpus: dict[str, bytes]) -> None:
@@ -106,20 +106,22 @@ def test_access_follows_the_code_where_decorations_are_gone(glsl: Callable[..., 
         bare = "\n".join(line for line in text.splitlines() if not re.search(r" Non(Readable|Writable)$", line))
         assert bare != text
         again = interface(assemble(bare))
-        assert [row(each) for each in again.bindings] == [row(each) for each in interface(data).bindings], name
+        assert [row(binding) for binding in again.bindings] == [row(binding) for binding in interface(data).bindings], (
+            name
+        )
 
 
 def test_stripped_modules_have_the_same_interface_without_names(corpus: dict[str, bytes]) -> None:
     for name, data in corpus.items():
         stripped = interface(optimise(data, "--strip-debug"))
-        assert {each.name for each in stripped.bindings} <= {""}
+        assert {binding.name for binding in stripped.bindings} <= {""}
         full = interface(data)
-        assert [row(each).split()[2:] for each in full.bindings] == [
-            row(each).split()[1:] for each in stripped.bindings
+        assert [row(binding).split()[2:] for binding in full.bindings] == [
+            row(binding).split()[1:] for binding in stripped.bindings
         ]
-        assert [each.default for each in full.spec_constants] == [each.default for each in stripped.spec_constants], (
-            name
-        )
+        assert [constant.default for constant in full.spec_constants] == [
+            constant.default for constant in stripped.spec_constants
+        ], name
         if full.push_constants and stripped.push_constants:
             assert list(stripped.push_constants.dtype.names or ()) == [
                 f"f{k}" for k in range(len(full.push_constants.members))
@@ -127,7 +129,7 @@ def test_stripped_modules_have_the_same_interface_without_names(corpus: dict[str
 
 
 def test_old_style_buffers_are_read_alike(glsl: Callable[..., bytes]) -> None:
-    old, new = (glsl("multiply", "--target-env", each) for each in ("vulkan1.0", "vulkan1.1"))
+    old, new = (glsl("multiply", "--target-env", name) for name in ("vulkan1.0", "vulkan1.1"))
     assert "BufferBlock" in disassemble(old)
     assert "BufferBlock" not in disassemble(new)
     assert interface(old).bindings == interface(new).bindings
@@ -140,9 +142,9 @@ def test_decorations_are_authoritative(glsl: Callable[..., bytes]) -> None:
     text = re.sub(
         r"OpMemberDecorate %C 0 Offset 0", "OpMemberDecorate %C 0 Offset 0\nOpMemberDecorate %C 0 NonReadable", text
     )
-    found = {each.name: each for each in interface(assemble(text)).bindings}
-    assert (found["e"].reads, found["e"].writes) == (True, False)
-    assert (found["c"].reads, found["c"].writes) == (False, True)
+    results = {binding.name: binding for binding in interface(assemble(text)).bindings}
+    assert (results["e"].reads, results["e"].writes) == (True, False)
+    assert (results["c"].reads, results["c"].writes) == (False, True)
 
 
 HLSL = """
@@ -163,8 +165,8 @@ void main(uint3 id : SV_DispatchThreadID) {
 
 
 def test_hlsl_is_read_alike(glsl: Callable[..., bytes]) -> None:
-    found = interface(glsl(HLSL, "-D", "-S", "comp", "-e", "main", "--target-env", "vulkan1.1"))
-    assert [row(each) for each in found.bindings] == [
+    reflected = interface(glsl(HLSL, "-D", "-S", "comp", "-e", "main", "--target-env", "vulkan1.1"))
+    assert [row(binding) for binding in reflected.bindings] == [
         "0.0 a storage_buffer r float32x1/4",
         "0.1 items storage_buffer rw",
         "0.2 raw storage_buffer w uint32x1/4",
@@ -172,8 +174,8 @@ def test_hlsl_is_read_alike(glsl: Callable[..., bytes]) -> None:
         "0.4 texels uniform_texel_buffer r",
         "0.5 picture storage_image w",
     ]
-    assert found.local_size.default == (8, 4, 2)
-    params = found.bindings[3].block
+    assert reflected.local_size.default == (8, 4, 2)
+    params = reflected.bindings[3].block
     assert params is not None
     assert [(m.name, m.offset_bytes, m.strides_bytes) for m in params.members] == [("scale", 0, ()), ("w", 16, (16,))]
 
@@ -202,12 +204,12 @@ layout(binding = 0) buffer A { readonly uint n; uint a[]; };
 layout(binding = 1) buffer B { readonly uint m; readonly uint b[]; };
 void main() { a[0] = n + b[m]; }
 """
-    found = interface(glsl(source)).bindings
-    assert [row(each) for each in found] == ["0.0 A storage_buffer rw", "0.1 B storage_buffer r"]
+    reflected = interface(glsl(source)).bindings
+    assert [row(item) for item in reflected] == ["0.0 A storage_buffer rw", "0.1 B storage_buffer r"]
 
 
 def test_texels_and_images_are_described(glsl: Callable[..., bytes]) -> None:
-    texels = {each.name: each.texel for each in interface(glsl("texels")).bindings}
+    texels = {binding.name: binding.texel for binding in interface(glsl("texels")).bindings}
     assert texels["source"] == Texel("float32", "Buffer", "Unknown", False, False)
     assert texels["counters"] == Texel("uint32", "Buffer", "R32ui", False, False)
     assert texels["both"] == Texel("float32", "Dim3D", "Rgba32f", False, False)
@@ -216,11 +218,11 @@ def test_texels_and_images_are_described(glsl: Callable[..., bytes]) -> None:
 
 
 def test_plain_arrays_have_an_element_and_others_a_block(glsl: Callable[..., bytes]) -> None:
-    found = {each.name: each for each in interface(glsl("fixed")).bindings}
-    assert found["c"].element == Element("float32", 3, 16)
+    results = {binding.name: binding for binding in interface(glsl("fixed")).bindings}
+    assert results["c"].element == Element("float32", 3, 16)
     for name in ("a", "b", "d", "ee"):
-        assert found[name].element is None
-    blocks = {name: each.block for name, each in found.items() if each.block}
+        assert results[name].element is None
+    blocks = {name: result.block for name, result in results.items() if result.block}
     assert [(m.name, m.offset_bytes, m.shape, m.strides_bytes, m.nbytes) for m in blocks["a"].members] == [
         ("a", 0, (16,), (4,), 64)
     ]
@@ -231,8 +233,8 @@ def test_plain_arrays_have_an_element_and_others_a_block(glsl: Callable[..., byt
 
 
 def test_blocks_of_structures_and_matrices(glsl: Callable[..., bytes]) -> None:
-    found = {each.name: each.block for each in interface(glsl("structs")).bindings}
-    params, settings = found["params"], found["settings"]
+    results = {binding.name: binding.block for binding in interface(glsl("structs")).bindings}
+    params, settings = results["params"], results["settings"]
     assert params is not None
     assert settings is not None
     assert params.name == "Params"
@@ -318,8 +320,10 @@ def test_gaps_that_numpy_cannot_have_are_named(glsl: Callable[..., bytes], decla
 
 
 def test_spec_constants_have_their_types_and_defaults(glsl: Callable[..., bytes]) -> None:
-    found = interface(glsl("spec"))
-    assert [(each.spec_id, each.name, each.dtype, each.default) for each in found.spec_constants] == [
+    reflected = interface(glsl("spec"))
+    assert [
+        (constant.spec_id, constant.name, constant.dtype, constant.default) for constant in reflected.spec_constants
+    ] == [
         (0, "on", "bool", True),
         (1, "negative", "int32", -5),
         (2, "many", "uint32", 4_000_000_000),
@@ -333,7 +337,7 @@ def test_spec_constants_have_their_types_and_defaults(glsl: Callable[..., bytes]
         (10, "", "uint32", 1),
         (12, "", "uint32", 1),
     ]
-    assert type(found.spec_constants[0].default) is bool
+    assert type(reflected.spec_constants[0].default) is bool
 
 
 def test_local_sizes_come_from_wherever_they_are_given(glsl: Callable[..., bytes]) -> None:
@@ -359,8 +363,8 @@ layout(constant_id = 0) const uint WIDTH = 1;
 layout(binding = 0) buffer A { uint a[]; };
 void main() { a[0] = WIDTH; }
 """
-    found = interface(glsl(source)).spec_constants
-    assert [(each.spec_id, each.name, each.dtype) for each in found] == [(0, "WIDTH", "uint32")]
+    reflected = interface(glsl(source)).spec_constants
+    assert [(array.spec_id, array.name, array.dtype) for array in reflected] == [(0, "WIDTH", "uint32")]
 
 
 HEAD = "OpCapability Shader\nOpMemoryModel Logical GLSL450\n"

@@ -42,11 +42,11 @@ def test_the_tables_are_what_the_generator_writes() -> None:
 
 
 def test_opcodes_have_their_numbers(kinds: dict[str, dict[str, int]]) -> None:
-    found = {name: opcode for opcode, name in opcodes.names().items()}
-    assert len(found) > 340
-    known = {name: value for name, value in found.items() if name in kinds["Op"]}
+    results = {name: opcode for opcode, name in opcodes.names().items()}
+    assert len(results) > 340
+    known = {name: value for name, value in results.items() if name in kinds["Op"]}
     assert known == {name: kinds["Op"][name] for name in known}
-    assert len(found) - len(known) < 40  # what is younger than the headers
+    assert len(results) - len(known) < 40  # what is younger than the headers
     assert set(kinds["Op"].values()) <= opcodes.SHAPES.keys()
 
 
@@ -79,7 +79,7 @@ def test_names_are_found_again() -> None:
 
 def test_every_row_of_the_requirements_is_spelt_like_vulkan() -> None:
     for requirement in [*CAPABILITIES.values(), *EXTENSIONS.values()]:
-        for each in filter(None, requirement.split("|")):
-            version = each in ("OpenCL", "1.1", "1.2", "1.3", "1.4")
-            assert version or each.startswith(("VK_", "subgroup.")) or each[0].islower(), each
+        for word in filter(None, requirement.split("|")):
+            version = word in ("OpenCL", "1.1", "1.2", "1.3", "1.4")
+            assert version or word.startswith(("VK_", "subgroup.")) or word[0].islower(), word
     assert all(name.startswith("SPV_") for name in EXTENSIONS)

@@ -457,7 +457,7 @@ def damaged(change: Callable[[Module], None], text: str = PROLOGUE + TYPES + HEA
 
 def place(section: list[Instruction], wanted: int) -> int:
     """Index of the first instruction of an opcode."""
-    return next(k for k, each in enumerate(section) if each.opcode == wanted)
+    return next(k for k, instruction in enumerate(section) if instruction.opcode == wanted)
 
 
 def swap(section: list[Instruction], wanted: int, **changes: object) -> None:

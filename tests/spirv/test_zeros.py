@@ -64,20 +64,20 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 def hidden(spirv: bytes, folder: Path) -> bytes:
     """Hides the zeros of a module, whatever the driver."""
-    found = hide_zeros(spirv)
-    assert len(found) > len(spirv)
-    validate(Module.parse(found))
+    result = hide_zeros(spirv)
+    assert len(result) > len(spirv)
+    validate(Module.parse(result))
     if shutil.which("spirv-val"):
-        (folder / "hidden.spv").write_bytes(found)
+        (folder / "hidden.spv").write_bytes(result)
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(folder / "hidden.spv")], check=True)
-    return found
+    return result
 
 
-def same(found: Any, expected: Any) -> None:
+def same(result: Any, expected: Any) -> None:
     """Asserts that numbers are equal, NaN in the same places, and zeros of the same sign."""
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)
     numbers = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
+    np.testing.assert_array_equal(np.signbit(result)[numbers], np.signbit(expected)[numbers])
 
 
 CONSTANTS = {

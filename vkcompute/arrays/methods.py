@@ -19,10 +19,11 @@ from vkcompute.arrays.functions.operands import on_device
 from vkcompute.arrays.functions.products import matmul
 from vkcompute.arrays.functions.protocols import array_function, array_ufunc
 from vkcompute.errors import shorten_traceback
-from vkcompute.runtime.memory.array import DEFERRED, Array, copied
+from vkcompute.runtime.memory.array import Array, copied
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.host_data import converted
 from vkcompute.runtime.memory.layout import is_basic, is_empty
+from vkcompute.runtime.memory.mathematics import DEFERRED
 from vkcompute.runtime.runtime import runtime_of
 
 names: Any = _namespace  # which sets most of its names by tables

@@ -20,8 +20,7 @@ from vkcompute.cli.trials import in_a_process
 from vkcompute.errors import NoDevice, NoVulkanLoader, VkComputeError
 
 if TYPE_CHECKING:
-    from vkcompute.cli.verdicts import Verdicts
-    from vkcompute.core.physical import PhysicalDevice
+    from vkcompute.core.physical import PhysicalDevice, Verdicts
 
 logger = logging.getLogger("vkcompute")
 
@@ -74,9 +73,8 @@ def _page(device: str, form: str) -> Iterator[Record]:
     """Yields the command's output, as text or as JSON, and the error with which it ends."""
     environment = os.environ.get("VKCOMPUTE_DEVICE")
     try:
-        from vkcompute.cli.verdicts import verdicts
         from vkcompute.core.instance import Instance
-        from vkcompute.core.physical import choose, enumerate_devices
+        from vkcompute.core.physical import choose, enumerate_devices, verdicts
 
         with Instance() as instance:
             devices = enumerate_devices(instance)

@@ -163,8 +163,8 @@ def _run(path: str) -> dict[str, Any]:
         raise
     except Exception as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-        place = f"{path}:{lines[-1]}: " if lines else ""
-        raise ValueError(f"{place}{type(error).__name__}: {error}") from error
+        location = f"{path}:{lines[-1]}: " if lines else ""
+        raise ValueError(f"{location}{type(error).__name__}: {error}") from error
 
 
 def _outcomes(args: argparse.Namespace, shaders: Sequence[Shader]) -> list[Outcome]:

@@ -105,9 +105,8 @@ def cache() -> Iterator[Record]:
 
 def devices() -> list[Record]:
     """Returns the layers, then the devices with the reasons against those that are not chosen."""
-    from vkcompute.cli.verdicts import verdicts
     from vkcompute.core.instance import Instance, layers
-    from vkcompute.core.physical import enumerate_devices
+    from vkcompute.core.physical import enumerate_devices, verdicts
     from vkcompute.dtypes import emulated
 
     wanted = os.environ.get("VKCOMPUTE_DEVICE") or None

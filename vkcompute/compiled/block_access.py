@@ -13,7 +13,7 @@ _TEXEL_BITS = 128
 _LEAST = 4  # elements of a block: a word of the narrowest
 
 
-class Block(NamedTuple):
+class ElementBlock(NamedTuple):
     """The number of adjacent elements per invocation, and how they are accessed.
 
     Attributes:
@@ -31,13 +31,13 @@ class Block(NamedTuple):
     singly: tuple[int, ...] = ()
     pairs: bool = False
 
-    def dividing(self, n: int) -> Block:
+    def dividing(self, n: int) -> ElementBlock:
         """Returns the largest of these and smaller blocks that divides `n` elements; single elements if none does."""
         size = math.gcd(self.size, n)
         return self._replace(size=size) if size >= _LEAST else SINGLE
 
 
-SINGLE = Block()
+SINGLE = ElementBlock()
 
 
 class BlockAccess:
@@ -51,7 +51,7 @@ class BlockAccess:
     """
 
     def __init__(
-        self, function: Function, name: str, element: Scalar, block: Block, *, is_result: bool = False,
+        self, function: Function, name: str, element: Scalar, block: ElementBlock, *, is_result: bool = False,
         declare: Callable[[Scalar, int, int], tuple[Memory, int]] | None = None,
     ) -> None:  # fmt: skip
         n_bits = element.bits * block.size

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vkcompute.compiled.block_access import Block
+from vkcompute.compiled.block_access import ElementBlock
 from vkcompute.core.buffer_view import TEXEL_BYTES
-from vkcompute.core.host_cpu import fails_store_forwarding
-from vkcompute.core.quirks import quirks_of
+from vkcompute.core.quirks import fails_store_forwarding, quirks_of
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 
 
-def block_of(runtime: Runtime, itemsizes: Sequence[int]) -> Block:
+def block_of(runtime: Runtime, itemsizes: Sequence[int]) -> ElementBlock:
     """Returns the blocks that a device streams fastest, for arrays with elements of these sizes.
 
     A driver whose loads take as long for 64 bits as for 8 (quirks.py) is fastest with 32 bytes of float32.
     """
-    word, texels = cached(runtime, Block, lambda: _accesses(runtime))
-    return Block(8, word, texels) if word else wide(itemsizes)._replace(texels=texels)
+    word, texels = cached(runtime, ElementBlock, lambda: _accesses(runtime))
+    return ElementBlock(8, word, texels) if word else wide(itemsizes)._replace(texels=texels)
 
 
 def _accesses(runtime: Runtime) -> tuple[str, bool]:
-    """Returns the type of the words of blocks of 32 bytes, or "" without such blocks; and True for texels. See `Block`.
+    """Returns `word` and `texels` of an `ElementBlock` of 32 bytes; "" as the word without such blocks.
 
     Texel buffers are used only where they bind all that storage buffers bind.
     """
@@ -40,16 +39,16 @@ def _accesses(runtime: Runtime) -> tuple[str, bool]:
     return "uint32" if quirks.reloads_wide_vectors and fails_store_forwarding() else "uint64", texels
 
 
-def wide(itemsizes: Sequence[int]) -> Block:
+def wide(itemsizes: Sequence[int]) -> ElementBlock:
     """Returns the blocks for a GPU, which loads and stores 16 bytes by one instruction.
 
     That is 16 bytes of the narrowest array, if that is within the padding (64 bytes) of the widest; at least 4
     elements.
     """
-    return Block(max(min(16 // min(itemsizes), 64 // max(itemsizes)), 4), pairs=True)
+    return ElementBlock(max(min(16 // min(itemsizes), 64 // max(itemsizes)), 4), pairs=True)
 
 
-def fits(array: Array, block: Block) -> bool:
+def fits(array: Array, block: ElementBlock) -> bool:
     """True if whole blocks cover the array's elements and nothing that may belong to another array.
 
     An input of a graph may be replaced by a view, behind which there is no padding.

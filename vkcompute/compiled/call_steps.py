@@ -128,7 +128,7 @@ class Launch:
         """Launches the kernel."""
         buffers, bases, runtime, n_writes = memory.buffers, memory.bases, memory.runtime, self._n_writes
         spans = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._spans]
-        key = (self, *[buffer.place + start for buffer, start, _ in spans])
+        key = (self, *[buffer.location + start for buffer, start, _ in spans])
         sets: DescriptorSets | None = runtime.plans.get(key)
         if sets is None:
             sets = self._sets(memory, spans, key)
@@ -143,7 +143,7 @@ class Launch:
             runtime.scheduler.restore([buffer for buffer, _, _ in spans])
             bound = [(memory.buffers[at], memory.bases[at] + start, n) for at, start, n in self._bound]
             sets: DescriptorSets = self._kernel.sets(bound)
-            if key[1:] == tuple([buffer.place + start for buffer, start, _ in spans]):  # none has moved
+            if key[1:] == tuple([buffer.location + start for buffer, start, _ in spans]):  # none has moved
                 runtime.plans[key] = sets
             return sets
 

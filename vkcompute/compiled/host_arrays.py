@@ -1,19 +1,25 @@
-"""NumPy arrays as arguments of a launch: copies on the device, which are copied back where the kernel writes them."""
+"""NumPy arrays as arguments of a launch: copies on the device, which are copied back where the kernel writes them.
+
+Arrays that a kernel captures are constant tables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
+from vkcompute.compiled.captured import Table
 from vkcompute.compiled.spilling_kernel import AnyKernel
 from vkcompute.errors import HostCopyWarning, warn_caller
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.graph import recording_graph, temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.layout import address, shares_elements, shares_memory
 from vkcompute.runtime.runtime import Runtime
 
@@ -143,3 +149,20 @@ def _warn(name: str) -> None:
         "them, and waits for; keep the data on the device, as runtime.array(data), and read the result by .numpy()",
         HostCopyWarning,
     )
+
+
+def table_on(runtime: Runtime, table: Table) -> Array:
+    """Returns the device array of a table, uploaded once; a graph that is recorded before that uploads its own."""
+    arrays = _arrays(runtime)
+    array = arrays.get(table)
+    if array is None:
+        array = temporary(runtime, table.array.shape, table.array.dtype)
+        array.write(table.array)
+        if recording_graph(runtime.scheduler) is None:
+            arrays[table] = array
+    return array
+
+
+def _arrays(runtime: Runtime) -> WeakKeyDictionary[Table, Array]:
+    """Returns the tables on a device; they are freed when memory runs short, and uploaded again."""
+    return cached(runtime, "tables", WeakKeyDictionary[Table, Array], release=WeakKeyDictionary.clear)

@@ -17,7 +17,7 @@ _CLASSES: dict[str, Any] = {
         Pack,
         Site,
         interface.Binding,
-        interface.Block,
+        interface.InterfaceBlock,
         interface.Element,
         interface.Interface,
         interface.LocalSize,

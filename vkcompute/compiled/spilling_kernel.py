@@ -35,7 +35,7 @@ from vkcompute.runtime.scheduling.task import (
     resolve,
     with_values,
 )
-from vkcompute.spirv.interface import Block
+from vkcompute.spirv.interface import InterfaceBlock
 
 _ALIGN = 64
 """Of the members of a pack, in bytes. Kernels that load whole vectors may read up to the next member."""
@@ -108,7 +108,7 @@ class SpillingKernel:
                 f"binds {most}; pass parts of the arrays"
             )
 
-    def _parameters_of(self, block: Block) -> PushConstants:
+    def _parameters_of(self, block: InterfaceBlock) -> PushConstants:
         device = self.runtime.device
         most = device.physical.limits["maxUniformBufferRange"]
         if block.nbytes > most:

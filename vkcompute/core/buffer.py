@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
 from vkcompute.core.lifetime import live
-from vkcompute.core.memory import PLACE_BITS, Block, MemoryPool
+from vkcompute.core.memory_pool import LOCATION_BITS, MemoryBlock, MemoryPool
 from vkcompute.core.range_pool import MemoryRange
 
 _PRUNE_AFTER = 64
@@ -36,7 +36,7 @@ class Buffer:
     Attributes:
         device: the device that it is on.
         block, offset: its position; the offset in bytes. They are valid while `host` is None, with the device's lock.
-        place: a number for both, which no other buffer has as long as there are views of this one.
+        location: a number for both, which no other buffer has as long as there are views of this one.
         host: the content as an array of bytes, while the buffer has no device memory, else None; it is empty if nothing
             was ever written.
         used_bytes: its size as requested. The rest, up to `nbytes`, is padding that no other buffer uses.
@@ -47,8 +47,21 @@ class Buffer:
     """
 
     __slots__ = (
-        "__weakref__", "_memory", "_open", "_pool", "_recycles", "address", "block", "device", "history", "host",
-        "nbytes", "offset", "place", "readers", "used_bytes",
+        "__weakref__",
+        "_memory",
+        "_open",
+        "_pool",
+        "_recycles",
+        "address",
+        "block",
+        "device",
+        "history",
+        "host",
+        "location",
+        "nbytes",
+        "offset",
+        "readers",
+        "used_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -70,7 +83,7 @@ class Buffer:
             if (history := memory.history) is not None:
                 history.hand_over(self.used_bytes or 1)
             self.block, self.offset = memory.allocations[0]
-            self.place, self.address, self.history = memory.place, memory.address, history
+            self.location, self.address, self.history = memory.location, memory.address, history
             self.readers: dict[int, Reader] = {}
             key = id(self)
             self._open = True  # indivisible from the next line
@@ -126,22 +139,22 @@ class Buffer:
 
     def move_out(self, host: Any) -> None:
         """Frees the memory, whose content is in `host`; no work on it is pending. Requires the device's lock."""
-        memory, pool, none = cast(MemoryRange, self._memory), self._pool, cast(Block, None)
+        memory, pool, none = cast(MemoryRange, self._memory), self._pool, cast(MemoryBlock, None)
         deletion = pool.free, memory.allocations
         self.block.renew_key()
-        place = Block.place_of_none()
+        location = MemoryBlock.location_of_none()
         self.host, self.block, self.offset, self.address, self._memory = host, none, 0, 0, None  # indivisible
-        self.place = place  # indivisible from the next line
+        self.location = location  # indivisible from the next line
         self.device.deletion_queue.append(deletion)
 
     def move_in(self, other: Buffer) -> None:
         """Takes the memory and the accesses of a buffer of the same size. Requires the device's lock."""
         other.block.renew_key()
         history = other.history or self.history
-        place, memory = (other.block.key << PLACE_BITS) + other.offset, cast(MemoryRange, other._memory)
+        location, memory = (other.block.key << LOCATION_BITS) + other.offset, cast(MemoryRange, other._memory)
         self.block, self.offset, self.address = other.block, other.offset, other.address  # indivisible from here
-        self._memory, other._memory, memory.place = memory, None, place
-        self.place, self.history, self.host = place, history, None
+        self._memory, other._memory, memory.location = memory, None, location
+        self.location, self.history, self.host = location, history, None
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         # At the end of the process, modules have lost their names, and all runtimes have been closed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vkcompute.core import vk
 from vkcompute.core.device_child import DeviceChild
 from vkcompute.core.logical_device import LogicalDevice
-from vkcompute.core.memory import Block
+from vkcompute.core.memory_pool import MemoryBlock
 
 TEXEL_BYTES = 16
 """Of a texel of four components."""
@@ -18,7 +18,7 @@ _FORMATS = {"uint32": 107, "int32": 108, "float32": 109, WORD: 98}  # VK_FORMAT_
 class BufferView(DeviceChild):
     """A view of the bytes [offset, offset + nbytes) of a block as texels, by a key of `_FORMATS`."""
 
-    def __init__(self, device: LogicalDevice, block: Block, offset: int, nbytes: int, texel: str) -> None:
+    def __init__(self, device: LogicalDevice, block: MemoryBlock, offset: int, nbytes: int, texel: str) -> None:
         super().__init__(device)
         info = vk.struct(
             "VkBufferViewCreateInfo", buffer=block.handle, format=_FORMATS[texel], offset=offset, range=nbytes

@@ -113,21 +113,21 @@ class Placed(Protocol):
 
     block: Any
     offset: int
-    place: int
+    location: int
 
 
 class DescriptorSets:
     """The sets of one launch, with a range (buffer, offset in it, nbytes) per binding; reused after their last use.
 
     Attributes:
-        ranges: (place of the first byte, nbytes) of each binding.
+        ranges: (location of the first byte, nbytes) of each binding.
         successor: the sets for the same launch on buffers in other places, or None.
     """
 
     __slots__ = ("__weakref__", "_layout", "_views", "handles", "ranges", "successor")
 
     def __init__(self, layout: PipelineLayout, ranges: Sequence[tuple[Placed, int, int]]) -> None:
-        self.ranges = [(buffer.place + offset, nbytes) for buffer, offset, nbytes in ranges]
+        self.ranges = [(buffer.location + offset, nbytes) for buffer, offset, nbytes in ranges]
         self.successor: DescriptorSets | None = None
         self._views: list[BufferView] = []  # destroyed with these sets
         self.handles = layout.acquire() if layout.n_sets else vk.NULL

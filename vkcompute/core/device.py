@@ -11,7 +11,7 @@ from typing import Any
 from vkcompute.core import device_profile, features, vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.logical_device import LogicalDevice
-from vkcompute.core.memory import MIB, MemoryPool
+from vkcompute.core.memory_pool import MIB, MemoryPool
 from vkcompute.core.physical import PhysicalDevice
 from vkcompute.core.pipeline_cache import PipelineCache
 from vkcompute.core.queue import Queue

@@ -1,4 +1,4 @@
-"""Physical devices as data: properties, limits, features, queue families, memory; and how to choose one."""
+"""Physical devices as data: properties, limits, features, queue families, memory; how to choose one, and why not."""
 
 from __future__ import annotations
 
@@ -381,3 +381,26 @@ def _mismatch(device: PhysicalDevice, wanted: int | str | None) -> list[str]:
     if isinstance(wanted, str) and wanted.lower() not in device.name.lower():
         return [f"its name has no {wanted!r}"]
     return []
+
+
+Verdicts = list[tuple[PhysicalDevice, list[str]]]
+
+
+def verdicts(devices: list[PhysicalDevice], wanted: str | None = None) -> Verdicts:
+    """Each device with the reasons against it; the chosen one has none."""
+    verdicts = [(device, reasons_against(device, wanted)) for device in devices]
+    if any(not reasons for _, reasons in verdicts):
+        chosen = choose(devices, wanted)
+        for device, reasons in verdicts:
+            if device is not chosen and not reasons:
+                reasons.append(_behind(device, chosen))
+    return verdicts
+
+
+def _behind(device: PhysicalDevice, chosen: PhysicalDevice) -> str:
+    kinds, sizes = zip(device.score, chosen.score, strict=True)
+    if kinds[0] != kinds[1]:
+        return f"a device of kind {chosen.kind} is preferred to {device.kind}"
+    if sizes[0] != sizes[1]:
+        return f"it has less memory than [{chosen.index}]"
+    return f"[{chosen.index}] is its equal, and has the lower index"

@@ -1,4 +1,7 @@
-"""Quirks of single drivers, in one table with reasons. No other code depends on a driver's identity."""
+"""Quirks of single drivers, in one table with reasons, and of the processor that executes the kernels of some.
+
+No other code depends on a driver's identity.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from vkcompute.core import vk
@@ -22,7 +26,7 @@ class Quirks:
         recomputes_across_barriers: a value that is used behind a barrier is computed again there, and all before it.
         scalar_loads: a load from a storage buffer takes as long for 64 bits as for 8.
         reloads_wide_vectors: a store of 64-bit numbers writes those of all lanes to the stack, and reloads them one by
-            one. Processors whose store-to-load forwarding fails there are slow (host_cpu.py).
+            one. Processors whose store-to-load forwarding fails there are slow (`fails_store_forwarding`).
         max_loop_iterations: total iterations after which all loops of an invocation silently end; None if unlimited.
         max_nesting: depth of branches and loops beyond which they are silently ignored; None if unlimited.
         loses_loop_results: a result that all breaks of a loop have in common is that of the last lane to leave it.
@@ -171,3 +175,21 @@ def _quirks(driver: int, info: str) -> Quirks:
             for key, value in quirk.items():
                 settings[key] = (*settings.get(key, ()), *value) if isinstance(value, tuple) else value
     return Quirks(**settings)
+
+
+CPUINFO = Path("/proc/cpuinfo")  # Linux
+
+
+@cache
+def fails_store_forwarding() -> bool:
+    """True if a load of part of a 64-byte vector stalls after its store: on Intel's processors with AVX-512.
+
+    Their store-to-load forwarding fails there: a Xeon (family 6, model 167) takes 12 cycles per load. False for an
+    unknown processor.
+    """
+    try:
+        fields = [line.split() for line in CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()]
+    except OSError:
+        return False
+    is_intel = ["vendor_id", ":", "GenuineIntel"] in fields
+    return is_intel and any(field[:1] == ["flags"] and "avx512f" in field for field in fields)

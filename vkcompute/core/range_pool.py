@@ -27,16 +27,16 @@ class MemoryRange:
     Attributes:
         allocations: the block and the offset; nothing without memory.
         nbytes: its size.
-        place, address: as of `Buffer`.
+        location, address: as of `Buffer`.
         history: the access history of the last buffer there, or None.
     """
 
-    __slots__ = ("address", "allocations", "history", "nbytes", "place")
+    __slots__ = ("address", "allocations", "history", "location", "nbytes")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.allocations: list[Allocation] = []
-        self.place = self.address = 0
+        self.location = self.address = 0
         self.history: Any = None
 
 

@@ -97,7 +97,7 @@ class LocalCluster(SpecCluster):
         physical_devices = chosen(devices)
         if not physical_devices:
             raise ValueError("devices names at least one; got none; None takes every GPU")
-        places = [physical.index for physical in physical_devices for _ in range(workers_per_device)]
+        indices = [physical.index for physical in physical_devices for _ in range(workers_per_device)]
         _require_arguments(named)
         limit = _shared(device_memory, workers_per_device)
         cluster: dict[str, Any] = {
@@ -107,7 +107,7 @@ class LocalCluster(SpecCluster):
         options = {
             "host": host,
             "nthreads": 1,
-            "memory_limit": parse_memory_limit(memory_limit, 1, len(places), logger=_log),
+            "memory_limit": parse_memory_limit(memory_limit, 1, len(indices), logger=_log),
             "preload": ["vkcompute.dask"],
             "silence_logs": cluster["silence_logs"],
             **named,
@@ -118,7 +118,7 @@ class LocalCluster(SpecCluster):
         super().__init__(
             workers={
                 at: {"cls": Nanny, "options": {**options, "env": {**env, "VKCOMPUTE_DEVICE": str(index)}}}
-                for at, index in enumerate(places)
+                for at, index in enumerate(indices)
             },
             scheduler={"cls": Scheduler, "options": {"host": host, "port": scheduler_port, **dashboard}},
             **cluster,

@@ -13,7 +13,7 @@ import textwrap
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, lru_cache, partial, reduce
 from itertools import pairwise
 from operator import or_
 from types import CodeType, FunctionType
@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 from vkcompute.errors import KernelError
 from vkcompute.frontend.code_objects import code_parts, codes_in, has_generator, last_line
 from vkcompute.frontend.desugaring import desugared
-from vkcompute.frontend.syntax import mangled
+from vkcompute.frontend.syntax import mangled, parse
 
 _PACKAGE = "vkcompute.jit."
 PROGRAM = "__vkcompute_program__"
@@ -261,7 +261,7 @@ def _indentation(line: str) -> int:
 def _parsed(text: list[str], shift: int) -> ast.stmt | None:
     """Returns the definition that a text begins with; None if there is none."""
     try:
-        body = ast.parse("if True:\n" * shift + "".join(text)).body[:1]
+        body = parse("if True:\n" * shift + "".join(text)).body[:1]
     except (SyntaxError, ValueError):
         return None
     inner = body[0].body if body and isinstance(body[0], ast.If) else body
@@ -314,14 +314,14 @@ def _programs(file: str, cells: Any) -> Iterator[str]:
     elif file.startswith("<") and isinstance(cells, list):
         for cell in [source for source in reversed(cells) if "run_cell_magic" in source]:
             with contextlib.suppress(SyntaxError):
-                nodes = [node for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Constant)]
+                nodes = [node for node in ast.walk(parse(cell)) if isinstance(node, ast.Constant)]
                 yield from (node.value for node in nodes if isinstance(node.value, str))
 
 
 def _found(function: FunctionType, program: str) -> Source | None:
     """Returns the source of a function in a text that has it, at any line."""
     try:
-        nodes = [*ast.walk(ast.parse(program))]
+        nodes = [*ast.walk(parse(program))]
     except (SyntaxError, ValueError):
         return None
     lines, code = io.StringIO(program, newline=None).readlines(), function.__code__
@@ -403,19 +403,24 @@ def _names(function: FunctionType) -> set[str]:
     return names
 
 
-def imported(function: FunctionType, program: str) -> set[str]:
+def imported(function: FunctionType, program: str) -> frozenset[str]:
     """The names that a program imports, or else the file of a function."""
+    return _imported(program or "".join(lines_of(function)))
+
+
+@lru_cache(maxsize=64)  # a file may have many functions
+def _imported(text: str) -> frozenset[str]:
     try:
-        pending: list[ast.AST] = [ast.parse(program or "".join(lines_of(function)))]
+        pending: list[ast.AST] = [parse(text)]
     except SyntaxError:
-        return set()
+        return frozenset()
     names = set[str]()
     for node in pending:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
             pending += ast.iter_child_nodes(node)
-    return names
+    return frozenset(names)
 
 
 def parameters_of(function: Callable[..., object]) -> inspect.Signature:
@@ -446,7 +451,7 @@ def _lambda(function: FunctionType) -> Source:
     if not lines:
         return _in_program(function, _no_source(function))
     try:
-        nodes = ast.walk(ast.parse("".join(lines)))
+        nodes = ast.walk(parse("".join(lines)))
     except (SyntaxError, ValueError):
         raise changed(function) from None
     return _of_lambda(function, lines, nodes) or _in_program(function, changed(function))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -46,6 +49,35 @@ LOOP_CALLS: dict[object, str] = {
     reversed: "reversed takes a sequence, or a range with no step; write range(2, -1, -2) for range(0, 4, 2)",
 }
 """Calls that a for loop does not accept with these arguments -> rule."""
+
+
+_parsing = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Replaces the lock in a forked child: a thread that the child does not have may hold it."""
+    global _parsing
+    _parsing = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def parse(text: str) -> ast.Module:
+    """Parses a text, one thread at a time; raises as `ast.parse`.
+
+    CPython 3.11 counts the depth of the tree that it makes in one variable of all threads. If another thread parses
+    meanwhile, it raises SystemError.
+    """
+    with _parsing:
+        return ast.parse(text)
+
+
+def parse_expression(text: str) -> ast.expr:
+    """Parses an expression, as `parse`."""
+    with _parsing:
+        return ast.parse(text, mode="eval").body
 
 
 def children(node: ast.AST) -> list[ast.AST]:
@@ -120,41 +152,47 @@ def mangled(definition: ast.FunctionDef, class_name: str) -> ast.FunctionDef:
     return definition
 
 
-def assigned(body: Sequence[ast.AST]) -> set[str]:
-    """Returns the names that statements and expressions assign to."""
-    return {name for node in body for name in _assigned_in(node)}
+class _Names(NamedTuple):
+    """Names in a tree.
+
+    Attributes:
+        nodes: all of them.
+        assigned: those that it assigns to, without the variables of functions in it.
+    """
+
+    nodes: frozenset[ast.Name]
+    assigned: frozenset[str]
 
 
 @lru_cache(maxsize=1024)  # the body of a loop is built several times
-def _assigned_in(part: ast.AST) -> frozenset[str]:
-    pending, names = [part], set[str]()
-    for node in pending:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.FunctionDef):
-            names.add(node.name)
-        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):  # these have variables of their own
-            for child in children(node):
-                if isinstance(child, ast.stmt):
-                    names |= _assigned_in(child)
-                else:
-                    pending.append(child)
-    return frozenset(names)
-
-
-@lru_cache(maxsize=1024)
-def names_in(part: ast.AST) -> frozenset[ast.Name]:
-    """Returns the names in a tree."""
-    pending, names = [part], set[ast.Name]()
-    for node in pending:
+def _names(part: ast.AST) -> _Names:
+    pending, nodes, assigned_names = [(part, True)], set[ast.Name](), set[str]()
+    for node, outside in pending:
         if isinstance(node, ast.Name):
-            names.add(node)
+            nodes.add(node)
+            if outside and isinstance(node.ctx, ast.Store):
+                assigned_names.add(node.id)
+        elif outside and isinstance(node, ast.FunctionDef):
+            assigned_names.add(node.name)
+        outside = outside and not isinstance(node, (ast.FunctionDef, ast.Lambda))  # these have variables of their own
         for child in children(node):
             if isinstance(child, ast.stmt):
-                names |= names_in(child)
+                inner = _names(child)
+                nodes |= inner.nodes
+                assigned_names |= inner.assigned if outside else set()
             else:
-                pending.append(child)
-    return frozenset(names)
+                pending.append((child, outside))
+    return _Names(frozenset(nodes), frozenset(assigned_names))
+
+
+def assigned(body: Sequence[ast.AST]) -> set[str]:
+    """Returns the names that statements and expressions assign to."""
+    return {name for node in body for name in _names(node).assigned}
+
+
+def names_in(part: ast.AST) -> frozenset[ast.Name]:
+    """Returns the names in a tree."""
+    return _names(part).nodes
 
 
 def stores(part: ast.AST) -> Counter[str]:

@@ -7,7 +7,7 @@ class UnsupportedError(Exception):
     """An operation that a language does not support; the evaluator makes it a KernelError with a source location.
 
     Attributes:
-        place: of the operation, if it is found after the front end; its text is an error with "\\0" for the message.
+        location: of the operation, if it is found after the front end; its text is an error with "\\0" for the message.
     """
 
-    place: object = None
+    location: object = None

@@ -22,7 +22,8 @@ from vkcompute.ir.loop_cuts import with_cut_detection
 from vkcompute.ir.loop_returns import move_returns_out
 from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split, view_of
 from vkcompute.ir.memory_views import merge_views
-from vkcompute.ir.operations import OPERATIONS, Operation
+from vkcompute.ir.operation import Operation
+from vkcompute.ir.operations import OPERATIONS
 from vkcompute.ir.pipeline import legalize, lower, optimize
 from vkcompute.ir.predication import predicate
 from vkcompute.ir.printer import text
@@ -47,8 +48,7 @@ from vkcompute.ir.types import (
     Scalar,
 )
 from vkcompute.ir.verifier import verify
-from vkcompute.ir.volatile_memory import order_volatile
-from vkcompute.ir.warps import WARP_SIZE, expand_warps
+from vkcompute.ir.warps import WARP_SIZE, expand_warps, order_volatile
 from vkcompute.ir.workgroup_coverage import local_size_misfit
 from vkcompute.ir.workgroup_division import divide_workgroups, is_divisible
 from vkcompute.ir.workgroup_words import expand_workgroup_sums

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.ir.function import Constant, Function, Value
-from vkcompute.ir.operations import OPERATIONS, Operation
+from vkcompute.ir.operation import Operation
+from vkcompute.ir.operations import OPERATIONS
 from vkcompute.ir.types import Scalar, SmallFloat, Type, element_of
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from vkcompute.errors import IrError
 from vkcompute.ir.assembler import Assembler
-from vkcompute.ir.operations import OPERATIONS, Operation
+from vkcompute.ir.operation import Operation
+from vkcompute.ir.operations import OPERATIONS
 from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
 from vkcompute.ir.types import BOOL, SCALARS, Scalar, Type, Vector, element_of, vector
 from vkcompute.spirv import opcodes as spv

@@ -11,9 +11,9 @@ from vkcompute.ir.memory import Memory
 from vkcompute.spirv import enums
 from vkcompute.spirv.interface import (
     Binding,
-    Block,
     Element,
     Interface,
+    InterfaceBlock,
     LocalSize,
     Member,
     SharedMemoryTerm,
@@ -82,11 +82,11 @@ def _binding(memory: Memory, set_number: int, number: int, *, reads: bool, write
     stride, vector = memory.type.bits // 8, memory.lanes > 1
     shape, strides = ((0, memory.lanes), (stride, nbytes)) if vector else ((0,), (stride,))
     element = Element(dtype, memory.lanes, stride)
-    block = Block("", (Member(memory.name, 0, dtype, shape, strides, 0),), 0)
+    block = InterfaceBlock("", (Member(memory.name, 0, dtype, shape, strides, 0),), 0)
     return Binding(set_number, number, memory.name, "storage_buffer", 1, reads, writes, element, block)
 
 
-def _block(pushes: Sequence[Push]) -> Block | None:
+def _block(pushes: Sequence[Push]) -> InterfaceBlock | None:
     """The block of the push constants, each at the next multiple of its size."""
     members, offset = [], 0
     for push in pushes:
@@ -95,7 +95,7 @@ def _block(pushes: Sequence[Push]) -> Block | None:
         offset = -(-offset // nbytes) * nbytes
         members.append(Member(push.name, offset, kind.name, (), (), nbytes))
         offset += nbytes
-    return Block("", tuple(members), offset + -offset % 4) if members else None
+    return InterfaceBlock("", tuple(members), offset + -offset % 4) if members else None
 
 
 def _workgroup_memory(function: Function, used: Collection[Memory | None]) -> WorkgroupMemory:

@@ -43,15 +43,15 @@ class _Detecting(Builder):
         self._enclosing: list[Op] = []
         self._exited = function.shared("exited", UINT32, math.prod(function.local_size))
         self._status = function.buffer("status", UINT32)
-        self._zero, self._place = self.const(0, UINT32), self.builtin("local_index")
-        self.store(self._exited, self._place, self._zero)
+        self._zero, self._local_index = self.const(0, UINT32), self.builtin("local_index")
+        self.store(self._exited, self._local_index, self._zero)
 
     def copy(self, op: Op, env: dict[Value, Value]) -> None:
         """Appends a copy, as `Builder.copy`."""
         if op.code == "loop":
             self._copy_loop(op, env)
         elif op.code == "break":
-            self.store(self._exited, self._place, self.const(self._numbers[op.attribute], UINT32))
+            self.store(self._exited, self._local_index, self.const(self._numbers[op.attribute], UINT32))
             super().copy(op, env)
         elif op.code != "unreachable" or self.reachable:
             super().copy(op, env)
@@ -65,7 +65,7 @@ class _Detecting(Builder):
         super().copy(op, env)
         self._enclosing.pop()
         if falls_through(op):
-            taken = self.atomic("exchange", self._exited, self._place, self._zero)
+            taken = self.atomic("exchange", self._exited, self._local_index, self._zero)
             with self.if_(self.compute("ne", taken, number)).then:
                 self.store(self._status, self._zero, number)
         else:

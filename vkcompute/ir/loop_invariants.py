@@ -19,7 +19,7 @@ def _visit(region: Region, defined: set[Value], hoisted: list[Op] | None) -> Non
     """
     kept: list[Op] = []
 
-    def place(op: Op) -> None:
+    def hoist(op: Op) -> None:
         movable = op.operation.repeatable and not op.operation.may_trap
         if hoisted is None or not movable or defined.intersection(op.args):
             kept.append(op)
@@ -30,11 +30,11 @@ def _visit(region: Region, defined: set[Value], hoisted: list[Op] | None) -> Non
     for op in region.ops:
         if op.code == "loop":
             for invariant in _invariants(op, defined):
-                place(invariant)
+                hoist(invariant)
         else:
             for inner in op.regions:
                 _visit(inner, defined, hoisted)
-        place(op)
+        hoist(op)
     region.ops = kept
 
 

@@ -22,7 +22,7 @@ class Memory:
         private: True if each invocation has an array of its own. A loop that contains all accesses to it writes an
             element before it reads it, in each iteration.
         for_host: True for a buffer that the host reads when the launch has completed; it keeps a binding of its own.
-        volatile: True if the lanes of a warp access it in lockstep (ir/volatile_memory.py).
+        volatile: True if the lanes of a warp access it in lockstep (ir/warps.py).
         parts: numbers of 8 or 16 bits in each element, a uint32 (ir/words.py); 1 if elements are numbers themselves.
         of: the memory whose bytes these are, as elements of another type (ir/memory_views.py); None for one of its own.
 

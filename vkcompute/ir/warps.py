@@ -125,3 +125,30 @@ _EXPANSIONS: dict[str, Callable[..., Value | None]] = {
     "warp_match": _match,
     "warp_barrier": _barrier,
 }
+
+
+_ACCESSES = "load", "store", "atomic", "compare_exchange"
+
+
+def order_volatile(function: Function) -> Function:
+    """Adds barriers of warps behind the accesses to volatile memory, in place."""
+    return expand(function, _is_volatile, _ordered)
+
+
+def _is_volatile(op: Op) -> bool:
+    return op.code in _ACCESSES and op.memory is not None and op.memory.volatile
+
+
+def _ordered(b: Builder, op: Op) -> Value | None:
+    result: Value | None = None
+    assert op.memory is not None
+    if op.code == "load":
+        result = b.load(op.memory, op.args[0])
+    elif op.code == "store":
+        b.store(op.memory, *op.args)
+    elif op.code == "atomic":
+        result = b.atomic(op.attribute[0], op.memory, *op.args)
+    else:
+        result = b.compare_exchange(op.memory, *op.args)
+    b.warp("barrier")
+    return result

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
-from vkcompute.compiled.host_arrays import is_host_array, is_record_scalar, record_on
+from vkcompute.compiled.host_arrays import is_host_array, is_record_scalar, record_on, table_on
 from vkcompute.compiled.launches import (
     Compiled,
     Loaded,
@@ -24,7 +24,6 @@ from vkcompute.compiled.launches import (
 )
 from vkcompute.compiled.specialization import CompileOptions, Specialization
 from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of, together_of
-from vkcompute.compiled.tables import table_on
 from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import conversion, is_known
 from vkcompute.errors import MissingFeature, hides_calls

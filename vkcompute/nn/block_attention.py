@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.block_offsets import is_too_large
 from vkcompute.arrays.algorithms.block_product import multiplies_halves
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.functions.manipulation import broadcast_to
@@ -18,8 +17,8 @@ from vkcompute.nn.rows import bindable
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
-from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.device import block_target
+from vkcompute.tile.launch_arrays import is_too_large, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 _MOST_SIZE = 128  # elements of a query, and of a value

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.block_offsets import LARGEST, is_too_large, rounded
 from vkcompute.arrays.algorithms.block_product import tile_shape
 from vkcompute.arrays.algorithms.lines import contiguous
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
@@ -27,7 +26,7 @@ from vkcompute.nn.rows import bindable
 from vkcompute.operations.recording import Recording
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.array_access import is_wide
+from vkcompute.tile.launch_arrays import LARGEST, is_too_large, is_wide, rounded
 from vkcompute.tile.registers import ADJACENT
 
 Pair = int | tuple[int, int]

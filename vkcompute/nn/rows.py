@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkcompute.arrays.algorithms.block_offsets import LARGEST
 from vkcompute.arrays.algorithms.lines import lines_along
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.expressions.ufunc import astype
@@ -19,6 +18,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.tuning import tuning_of
+from vkcompute.tile.launch_arrays import LARGEST
 from vkcompute.tile.registers import ADJACENT
 
 LONGEST = 4096  # elements of a line that fit in the registers of a workgroup

@@ -11,7 +11,7 @@ from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Decoration, Dim, StorageClass
 from vkcompute.spirv.index import Index, scalar_name
 from vkcompute.spirv.instruction import Instruction, string_at
-from vkcompute.spirv.interface import Binding, Block, Texel
+from vkcompute.spirv.interface import Binding, InterfaceBlock, Texel
 from vkcompute.spirv.layout import Layout
 from vkcompute.spirv.module import Module
 
@@ -102,7 +102,7 @@ class Resources:
                 merged[address] = _merge(merged[address], binding) if address in merged else binding
         return tuple(merged[address] for address in sorted(merged))
 
-    def push_constants(self) -> Block | None:
+    def push_constants(self) -> InterfaceBlock | None:
         """The block of push constants, or None.
 
         Raises:

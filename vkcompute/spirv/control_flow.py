@@ -15,7 +15,7 @@ from vkcompute.spirv.instruction import Instruction
 
 
 @dataclass(slots=True)
-class Block:
+class BasicBlock:
     """A block of a function.
 
     Attributes:
@@ -101,7 +101,7 @@ def _reverse_postorder(entry: int, successors: Mapping[int, Iterable[int]]) -> l
     return order[::-1]
 
 
-def check_control_flow(blocks: Mapping[int, Block], definitions: Mapping[int, int]) -> None:
+def check_control_flow(blocks: Mapping[int, BasicBlock], definitions: Mapping[int, int]) -> None:
     """Checks the blocks of one function.
 
     Args:
@@ -148,7 +148,9 @@ class _Structure:
 
     __slots__ = ("_blocks", "_headers", "_loops", "_predecessors", "_tree")
 
-    def __init__(self, blocks: Mapping[int, Block], predecessors: Mapping[int, list[int]], tree: Dominators) -> None:
+    def __init__(
+        self, blocks: Mapping[int, BasicBlock], predecessors: Mapping[int, list[int]], tree: Dominators
+    ) -> None:
         self._blocks, self._predecessors, self._tree = blocks, predecessors, tree
         merges = {label: block.merge for label, block in blocks.items() if block.merge is not None}
         self._headers = {label: merge.operands for label, merge in merges.items()}

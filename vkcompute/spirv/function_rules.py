@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from vkcompute.errors import SpirvError
 from vkcompute.spirv import opcodes as op
-from vkcompute.spirv.control_flow import Block, check_control_flow
+from vkcompute.spirv.control_flow import BasicBlock, check_control_flow
 from vkcompute.spirv.instruction import LAYOUT, Instruction
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.values import NOTHING, Values
@@ -43,8 +43,8 @@ class BlockRules:
 
     def __init__(self) -> None:
         self._state, self._last = _OUTSIDE, NOTHING
-        self._block = Block(0, NOTHING)
-        self._blocks: dict[int, Block] = {}
+        self._block = BasicBlock(0, NOTHING)
+        self._blocks: dict[int, BasicBlock] = {}
         self._definitions: dict[int, int] = {}  # id of a value -> label of its block
         self._targets: dict[int, Instruction] = {}
         self.values: list[tuple[int, Instruction]] = []
@@ -99,7 +99,7 @@ class BlockRules:
         if opcode == op.OpFunctionParameter and state == _HEAD:
             return _HEAD
         if opcode == op.OpLabel and state in (_HEAD, _AFTER):
-            self._block = self._blocks[instruction.operands[0]] = Block(instruction.operands[0], instruction)
+            self._block = self._blocks[instruction.operands[0]] = BasicBlock(instruction.operands[0], instruction)
             return _BLOCK
         if opcode == op.OpFunctionEnd and state in (_HEAD, _AFTER):
             self._check_targets()

@@ -40,7 +40,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class InterfaceBlock:
     """The structure of a buffer or of push constants.
 
     Attributes:
@@ -164,7 +164,7 @@ class Binding:
     reads: bool
     writes: bool
     element: Element | None = None
-    block: Block | None = None
+    block: InterfaceBlock | None = None
     texel: Texel | None = None
 
 
@@ -264,7 +264,7 @@ class Interface:
     workgroup_memory: WorkgroupMemory
     private_memory: WorkgroupMemory
     bindings: tuple[Binding, ...]
-    push_constants: Block | None
+    push_constants: InterfaceBlock | None
     spec_constants: tuple[SpecConstant, ...]
     capabilities: tuple[str, ...]
     extensions: tuple[str, ...]

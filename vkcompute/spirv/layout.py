@@ -9,7 +9,7 @@ from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Decoration
 from vkcompute.spirv.index import Decorations, Index, scalar_name
 from vkcompute.spirv.instruction import Instruction
-from vkcompute.spirv.interface import Block, Element, Member
+from vkcompute.spirv.interface import Element, InterfaceBlock, Member
 
 _MAX_DEPTH = 64  # nested types. SPIR-V allows 255; at four calls each here, that would exhaust the stack
 _MAX_MEMBERS = 16_383  # members of a structure (the limit of SPIR-V), here including those of inner structures
@@ -36,7 +36,7 @@ class Layout:
         self._known: dict[tuple[int, int, bool], _Shape] = {}
         self._path: list[int] = []  # ids of the types being described, outermost first
 
-    def block(self, structure: Instruction) -> Block:
+    def block(self, structure: Instruction) -> InterfaceBlock:
         """The block of an OpTypeStruct.
 
         Raises:
@@ -45,7 +45,7 @@ class Layout:
         """
         identifier = structure.operands[0]
         shape = self._describe(identifier, 0, False)
-        return Block(self._index.name(identifier), shape.members, shape.nbytes + -shape.nbytes % 4)
+        return InterfaceBlock(self._index.name(identifier), shape.members, shape.nbytes + -shape.nbytes % 4)
 
     def element(self, structure: Instruction) -> Element | None:
         """The element of a structure that is one runtime-sized array of scalars or vectors, else None."""

@@ -1,18 +1,20 @@
-"""Loads, stores and atomic operations of the elements that an invocation holds."""
+"""Loads, stores and atomic operations of the elements that an invocation holds.
+
+One condition masks adjacent elements that no bound separates: `columns < n` has one value for columns 4 to 7 if n is a
+multiple of four. Such elements are accessed together or not at all, so the code for a part of them is left out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial, reduce
 
-from vkcompute.compiled.block_access import Block as Words
-from vkcompute.compiled.block_access import BlockAccess
+from vkcompute.compiled.block_access import BlockAccess, ElementBlock
 from vkcompute.ir import INT32, UINT32, Builder, Memory, Value
 from vkcompute.ir.function import Op
 from vkcompute.tile.contiguity import Offsets
 from vkcompute.tile.exchange import Exchange, first_element, owner, where
 from vkcompute.tile.layout import Layout
-from vkcompute.tile.masks import common_mask
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 
 _MOST_GROUPS = 32
@@ -145,7 +147,9 @@ class Accesses:
 
     def _access(self, known: dict[Memory, BlockAccess], memory: Memory, *, is_result: bool) -> BlockAccess:
         if memory not in known:
-            words = Words(ADJACENT, self._word, self._texels and memory not in self._written, pairs=not self._texels)
+            words = ElementBlock(
+                ADJACENT, self._word, self._texels and memory not in self._written, pairs=not self._texels
+            )
             known[memory] = BlockAccess(
                 self._b.function, f"{memory.name} wide", memory.element, words, is_result=is_result
             )
@@ -266,3 +270,29 @@ class Accesses:
         with branch.otherwise:
             b.yield_(b.const(0, memory.element))
         return branch.results[0]
+
+
+_LOGICAL = "and", "or", "not"
+_BOUNDS = {"lt": (0, 1), "ge": (0, 1), "gt": (1, 0), "le": (1, 0)}
+"""Comparison that is the same for x, x + 1, … up to the next multiple -> places of x, and of the multiple."""
+
+
+def common_mask(masks: Sequence[Value], offsets: Offsets) -> Sequence[Value]:
+    """Returns the masks of adjacent elements: that of the first for all, if they are known to be equal."""
+    return [masks[0]] * len(masks) if _are_equal(masks, offsets) else masks
+
+
+def _are_equal(values: Sequence[Value], offsets: Offsets) -> bool:
+    first = values[0]
+    if all(value is first for value in values):
+        return True
+    ops = [value for value in values if isinstance(value, Op) and isinstance(first, Op) and value.code == first.code]
+    if len(ops) < len(values):
+        return False
+    columns = list(zip(*[op.args for op in ops], strict=True))
+    if ops[0].code in _LOGICAL:
+        return all(_are_equal(column, offsets) for column in columns)
+    if ops[0].code not in _BOUNDS:
+        return False
+    inside, bounds = (columns[at] for at in _BOUNDS[ops[0].code])
+    return all(bound is bounds[0] for bound in bounds) and offsets.between_multiples(inside, bounds[0])

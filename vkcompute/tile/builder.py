@@ -1,4 +1,4 @@
-"""Builds a function of blocks operation by operation."""
+"""Builds a function of blocks operation by operation, and functions of elements of blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from vkcompute.errors import IrError
 from vkcompute.ir import INT32, Memory, Value
 from vkcompute.ir.elimination import remove_unused
 from vkcompute.ir.function import Op, Param, Region, Result, walk
-from vkcompute.ir.types import SmallFloat, Type, element_of
+from vkcompute.ir.types import Scalar, SmallFloat, Type, element_of
+from vkcompute.operations import Element, Emitter
 from vkcompute.tile.operations import BlockOp, elementwise_type
 from vkcompute.tile.types import Block, block, shape_of, typed
 
@@ -331,3 +332,19 @@ def _commutes(region: Region, params: Sequence[Value]) -> bool:
         isinstance(result, Op) and result.operation.commutative and {*result.args} == {*pair}
         for result, pair in zip(end.args, pairs, strict=True)
     )
+
+
+class BlockEmitter(Emitter):
+    """Builds functions of the elements of blocks of one shape; () for scalars."""
+
+    def __init__(self, builder: Builder, shape: tuple[int, ...]) -> None:
+        super().__init__(builder)
+        self._builder, self._shape = builder, shape
+
+    def constant(self, number: Any, kind: Scalar) -> Any:
+        """Returns a block of a number."""
+        return self._builder.full(self._builder.const(number, kind), self._shape)
+
+    def spread(self, x: Element) -> Element:
+        """Repeats a scalar."""
+        return x if shape_of(x.value.type) else Element(self, self._builder.full(x.value, self._shape))

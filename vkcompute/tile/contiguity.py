@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from vkcompute.ir import INT32, UINT32, Constant, Scalar, Value
-from vkcompute.ir.function import Op
+from vkcompute.ir.function import Function, Op, back_edges, walk
+from vkcompute.ir.types import element_of
 
 Polynomial = dict[tuple[Value, ...], int]
 """Monomial -> coefficient modulo 2**32. A monomial is a product of values, in order of their identity."""
@@ -200,3 +201,21 @@ class _Naturals:
         if op.code == "select":
             return all(arg in self for arg in op.args[1:])
         return op.code in ("cast", "bitcast") and isinstance(op.args[0], Op) and op.args[0].code == "builtin"
+
+
+def divisors_with_params(function: Function, divisors: Mapping[Value, int]) -> dict[Value, int]:
+    """Returns the divisors of push constants, and of the loop-carried numbers."""
+    known: dict[Value, int] = {**divisors}
+    loops = [op for op in walk(function.body) if op.code == "loop"]
+    known |= {param: 1 << 32 for op in loops for param in op.params if element_of(param.type).kind in "iu"}
+    changed = True
+    while changed:
+        changed = False
+        for op in loops:
+            for at, param in enumerate(op.params):
+                if param not in known:
+                    continue
+                sources = [op.args[at], *[end.args[at] for end in back_edges(op)]]
+                least = min(map(Divisors(known).of, sources))
+                changed, known[param] = changed or least < known[param], min(least, known[param])
+    return known

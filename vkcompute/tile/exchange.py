@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
-from vkcompute.compiled.block_access import Block as Words
-from vkcompute.compiled.block_access import BlockAccess
+from vkcompute.compiled.block_access import BlockAccess, ElementBlock
 from vkcompute.ir import INT32, UINT32, Builder, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.tile.layout import Layout, log2
@@ -285,7 +284,7 @@ class Exchange:
             inside = b.compute("lt", b.bitcast(value, UINT32), b.const(n_bins, UINT32))
             conditions = [inside, *masks, *([] if alone is None else [alone])]
             condition = reduce(lambda x, y: b.compute("and", x, y), conditions)
-            at = counts.span.place(b, value)
+            at = counts.span.at(b, value)
             where(b, condition, partial(b.atomic, "add", counts.span.memory, at, b.const(1, UINT32)))
         self.end()
         return lambda wanted: self._elements(partial(counts.load, b), wanted)
@@ -314,7 +313,7 @@ class Exchange:
         def declare(word: Scalar, lanes: int, n: int) -> Span:
             return self._memory.array(word, n * n_blocks, lanes)
 
-        stage = BlockAccess(b.function, "", kind, Words(ADJACENT, pairs=True), declare=declare)
+        stage = BlockAccess(b.function, "", kind, ElementBlock(ADJACENT, pairs=True), declare=declare)
         first = self._group(layout)
 
         def write() -> None:

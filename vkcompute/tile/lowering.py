@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 from vkcompute import ir
 from vkcompute.compiled.report import Reports, Site
-from vkcompute.ir import FLOAT32, INT32, UINT32, Constant, Memory, Value
-from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edges, walk
+from vkcompute.ir import INT32, UINT32, Constant, Memory, Value
+from vkcompute.ir.function import Function, Op, Param, Region, Result, walk
 from vkcompute.ir.types import element_of
 from vkcompute.tile.access import Accesses
-from vkcompute.tile.contiguity import Divisors, Offsets
+from vkcompute.tile.contiguity import Offsets, divisors_with_params
 from vkcompute.tile.exchange import Exchange, owner, where
+from vkcompute.tile.launch_arrays import written_buffers
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
 from vkcompute.tile.matrices import Matrices, MatrixLayout
 from vkcompute.tile.narrowing import narrow_offsets
-from vkcompute.tile.overlaps import written_buffers
 from vkcompute.tile.padding import pad
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
-from vkcompute.tile.registers import ADJACENT
+from vkcompute.tile.register_products import Operands, RegisterProducts
 from vkcompute.tile.simplification import remove_checks
 from vkcompute.tile.target import Target
-from vkcompute.tile.types import BFLOAT16, Block, shape_of
+from vkcompute.tile.types import Block, shape_of
 from vkcompute.tile.workgroup_memory import LoweringError, WorkgroupMemory
-
-_RUN = 8  # elements of the inner axis that a product loads together
-_STAGED_RUN = ADJACENT  # with 8, AMD's compiler for navi21 needs 216 registers in place of 152
-_TILE = 4  # rows and columns of the sums of a product that a CPU holds in registers
 
 
 class Lowered(NamedTuple):
@@ -71,28 +67,10 @@ def lower(
         remove_checks(function)
     pad(function)
     narrow_offsets(function)
-    known = _with_params(function, divisors or {})
+    known = divisors_with_params(function, divisors or {})
     return _Lowering(
         function, target, n_warps, known, wide, overlapping=overlapping, aliased=aliased or overlapping
     ).run()
-
-
-def _with_params(function: Function, divisors: Mapping[Value, int]) -> dict[Value, int]:
-    """Returns the divisors of push constants, and of the loop-carried numbers."""
-    known: dict[Value, int] = {**divisors}
-    loops = [op for op in walk(function.body) if op.code == "loop"]
-    known |= {param: 1 << 32 for op in loops for param in op.params if element_of(param.type).kind in "iu"}
-    changed = True
-    while changed:
-        changed = False
-        for op in loops:
-            for at, param in enumerate(op.params):
-                if param not in known:
-                    continue
-                sources = [op.args[at], *[end.args[at] for end in back_edges(op)]]
-                least = min(map(Divisors(known).of, sources))
-                changed, known[param] = changed or least < known[param], min(least, known[param])
-    return known
 
 
 class _Lowering:
@@ -121,6 +99,7 @@ class _Lowering:
         lanes = self._placement.lanes
         self._exchange = Exchange(self._b, self._thread, lanes, self._memory)
         self._matrices = Matrices(self._b, self._thread, self._exchange, self._memory, lanes)
+        self._products = RegisterProducts(self._b, self._exchange)
         self._reports = Reports(made, self._b)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
@@ -214,7 +193,7 @@ class _Lowering:
             with self._b.at(op.loc):
                 self._operation(op, owner)
         except LoweringError as error:
-            error.place = error.place or op.loc
+            error.location = error.location or op.loc
             raise
 
     def _operation(self, op: Op, owner: Op | None) -> None:
@@ -455,11 +434,7 @@ class _Lowering:
     # -- products -----------------------------------------------------------------------------------------------------
 
     def _dot(self, op: Op) -> None:
-        """Adds the products of the rows and columns that an invocation holds.
-
-        The order is by runs of the inner axis, and in each by tiles of sums that fit in registers. Elements of a run
-        are loaded first: compilers for CPUs keep no sums in registers across the call by which they load texels.
-        """
+        """Adds the products of rows and columns, by cooperative matrices or by the registers of an invocation."""
         own = self._placement.own[op]
         if isinstance(own, MatrixLayout):
             staged = zip(op.args[:2], self._placement.staged[op], strict=True)
@@ -467,36 +442,12 @@ class _Lowering:
             shapes, sums = [shape_of(operand.type) for operand in op.args[:2]], self._registers(op.args[2], own)
             self._deliver(op, own, self._matrices.multiplied(blocks, shapes, sums, own, self._placement.slices[op]))
             return
-        n_inner, n_columns = map(log2, shape_of(op.args[1].type)[-2:])
-        n_rows = log2(shape_of(op.type)[-2])
         sums = list(self._registers(op.args[2], own))
-        indices = [divmod(own.element(at), 1 << n_columns) for at in range(own.n_registers)]
-        layouts, registers, n_shared = self._operands(op, own)
-        left, right = (
-            self._factors(numbers, layout, partial(self._factor, op), shared)
-            for numbers, layout, shared in zip(registers, layouts, (n_shared, 0), strict=True)
-        )
-        all_rows = dict.fromkeys(row for row, _ in indices)
-        all_columns = dict.fromkeys((row >> n_rows, column) for row, column in indices)
-        run = _STAGED_RUN if op in self._placement.staged else _RUN
-        for first in range(0, 1 << n_inner, run):
-            inner = range(first, min(first + run, 1 << n_inner))
-            rows = {(row, k): left(row << n_inner | k) for k in inner for row in all_rows}
-            columns = {
-                (matrix, k, column): right((matrix << n_inner | k) << n_columns | column)
-                for k in inner
-                for matrix, column in all_columns
-            }
-            for tile in _tiles(indices):
-                for k in inner:
-                    for at in tile:
-                        row, column = indices[at]
-                        right_of = columns[row >> n_rows, k, column]
-                        sums[at] = self._multiplied(rows[row, k](), right_of(), sums[at])
-        self._deliver(op, own, sums)
+        is_staged = op in self._placement.staged
+        self._deliver(op, own, self._products.multiplied(op, self._operands(op, own), sums, own, staged=is_staged))
 
-    def _operands(self, op: Op, own: Layout) -> tuple[Sequence[Layout], Sequence[Sequence[Value]], int]:
-        """Returns the layouts of the operands of a product, their numbers, and log2 of the lanes that share the first.
+    def _operands(self, op: Op, own: Layout) -> Operands:
+        """Returns the operands of a product.
 
         Args:
             own: the layout of the sums.
@@ -507,53 +458,12 @@ class _Lowering:
             layouts = operands(op, own, 0)
             blocks = [(list(self._registers(*operand)), operand[1]) for operand in zip(given, staged, strict=True)]
             stages = [(*block, layout) for block, layout in zip(blocks, layouts, strict=True)]
-            return layouts, self._exchange.staged(stages), 0
+            return Operands(layouts, self._exchange.staged(stages), 0)
         n_lanes = self._placement.lanes
         layouts = operands(op, own, n_lanes)
         n_shared = n_lanes if shares_rows(own, log2(shape_of(op.type)[-1]), n_lanes) else 0
-        return layouts, [self._registers(*operand) for operand in zip(given, layouts, strict=True)], n_shared
-
-    def _factors(
-        self, registers: Sequence[Value], layout: Layout, convert: Callable[[Value], Value], n_shared: int
-    ) -> Callable[[int], Callable[[], Value]]:
-        """Returns a function that loads the register of an element; what that returns gives the element, converted.
-
-        Args:
-            n_shared: log2 of the lanes that share the block; an element of another lane is shuffled at its first use.
-        """
-        numbers = {layout.element(at): at for at in range(layout.n_registers)}
-        lanes = [(1 << at, bit) for at, bit in enumerate(layout.threads[:n_shared]) if bit is not None]
-
-        def load(element: int) -> Callable[[], Value]:
-            lane = sum(at for at, bit in lanes if element >> bit & 1)
-            mine = convert(registers[numbers[element & ~sum(1 << bit for _, bit in lanes)]])
-            return cache(lambda: self._exchange.from_lane(mine, lane) if lanes else mine)
-
-        return load
-
-    def _factor(self, op: Op, value: Value) -> Value:
-        """Returns an element of an operand of a product in the type of the sums."""
-        b = self._b
-        if op.attribute == BFLOAT16.name:
-            value = b.bitcast(b.compute("shl", b.cast(value, UINT32), b.const(16, UINT32)), FLOAT32)
-        return b.cast(value, element_of(op.type))
-
-    def _multiplied(self, one: Value, other: Value, total: Value) -> Value:
-        b = self._b
-        if element_of(total.type).kind == "f":
-            return b.compute("fma", one, other, total)
-        return b.compute("add", b.compute("mul", one, other), total)
-
-
-def _tiles(indices: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Returns the registers of a product's sums at these (row, column), by tiles of four rows and four columns."""
-    rows, columns = (
-        {number: at // _TILE for at, number in enumerate(sorted({*axis}))} for axis in zip(*indices, strict=True)
-    )
-    tiles: dict[tuple[int, int], list[int]] = {}
-    for at, (row, column) in enumerate(indices):
-        tiles.setdefault((rows[row], columns[column]), []).append(at)
-    return [*tiles.values()]
+        registers = [self._registers(*operand) for operand in zip(given, layouts, strict=True)]
+        return Operands(layouts, registers, n_shared)
 
 
 def _rows(columns: Sequence[Sequence[Value]]) -> list[tuple[Value, ...]]:

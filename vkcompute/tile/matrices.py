@@ -227,7 +227,7 @@ class Matrices:
         chosen = [at for at in range(layout.n_registers) if part.has(layout.element(at), layout.registers)]
         values = [registers[at] for at in chosen]  # lazy ones are loaded here, by all invocations
         stage = self._array(element_of(values[0].type), of_slice.n_bits, part.n_columns)
-        first = self._place(first_element(b, self._thread, of_slice), stage, part.n_columns)
+        first = self._stage_index(first_element(b, self._thread, of_slice), stage, part.n_columns)
 
         def write() -> None:
             for group in adjacent(of_slice):
@@ -244,13 +244,13 @@ class Matrices:
         stride = ((1 << n_columns) + padding) // ADJACENT
         return _Stage(self._memory.array(kind, stride << n_bits - n_columns, ADJACENT), stride)
 
-    def _place(self, element: Value, stage: _Stage, n_columns: int) -> Value:
+    def _stage_index(self, element: Value, stage: _Stage, n_columns: int) -> Value:
         """Returns the index in workgroup memory of an element of a block."""
         b = self._b
         row = b.compute("shr", element, b.const(n_columns, INT32))
         column = b.compute("and", element, b.const((1 << n_columns) - 1, INT32))
         inside = b.compute("shr", column, b.const(log2(ADJACENT), INT32))
-        return stage.span.place(b, b.compute("add", b.compute("mul", row, b.const(stage.stride, INT32)), inside))
+        return stage.span.at(b, b.compute("add", b.compute("mul", row, b.const(stage.stride, INT32)), inside))
 
     def _index(self, element: Value, bits: tuple[int, int | None]) -> Value:
         """Returns some bits of an element's number; without an end, all from the first on."""
@@ -274,7 +274,7 @@ class Matrices:
         stage, first = self._scratch(layout)
         for source in matrices:
             self._barrier()  # after the reads of the matrix before
-            b.store_matrix(stage.span.memory, stage.span.place(b, first), stage.stride, source)
+            b.store_matrix(stage.span.memory, stage.span.at(b, first), stage.stride, source)
             self._barrier()
             for at in self._places_of_lane(stage, layout):
                 four = b.load(stage.span.memory, b.compute("add", first, at))
@@ -292,7 +292,7 @@ class Matrices:
             fours = [elements[at : at + ADJACENT] for at in range(start, start + n, ADJACENT)]
             with_owner(b, self._thread, layout.elements, partial(self._store_fours, stage, first, offsets, fours))
             self._barrier()
-            at = stage.span.place(b, first)
+            at = stage.span.at(b, first)
             numbers.append(b.load_matrix(_sums(layout.shape), stage.span.memory, at, stage.stride))
         return numbers
 
@@ -321,7 +321,7 @@ class Matrices:
         lanes = Layout(own, elements.threads[: self._n_lanes])
         lane = b.compute("and", self._thread, b.const((1 << self._n_lanes) - 1, INT32))
         first = first_element(b, lane, lanes)
-        dynamic = self._place(first, stage, n_columns)
+        dynamic = self._stage_index(first, stage, n_columns)
         return [
             b.compute("add", dynamic, b.const(_padded(lanes.element(group[0]), stage, n_columns), INT32))
             for group in adjacent(lanes)

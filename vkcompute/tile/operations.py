@@ -6,7 +6,8 @@ from typing import Any
 
 from vkcompute.errors import IrError
 from vkcompute.ir.function import Op, Region, Value
-from vkcompute.ir.operations import OPERATIONS, Operation, result_type
+from vkcompute.ir.operation import Operation
+from vkcompute.ir.operations import OPERATIONS, result_type
 from vkcompute.ir.types import BOOL, Type, element_of
 from vkcompute.tile.types import Block, block
 

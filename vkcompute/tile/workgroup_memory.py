@@ -17,10 +17,10 @@ class LoweringError(Exception):
     """An operation needs more than the device has.
 
     Attributes:
-        place: the location of the operation; its text is an error with "\\0" for the message.
+        location: that of the operation; its text is an error with "\\0" for the message.
     """
 
-    place: object = None
+    location: object = None
 
 
 class Span(NamedTuple):
@@ -29,7 +29,7 @@ class Span(NamedTuple):
     memory: Memory
     first: int
 
-    def place(self, b: Builder, at: Value) -> Value:
+    def at(self, b: Builder, at: Value) -> Value:
         """Returns the index in the array for an index in the span."""
         return b.compute("add", at, b.const(self.first, INT32)) if self.first else at
 
@@ -44,11 +44,11 @@ class Numbers(NamedTuple):
         """Stores a number."""
         if self.kind.bits <= 32:
             value = b.bitcast(b.cast(value, _wide(self.kind)), UINT32)
-        b.store(self.span.memory, self.span.place(b, at), value)
+        b.store(self.span.memory, self.span.at(b, at), value)
 
     def load(self, b: Builder, at: Value) -> Value:
         """Loads a number."""
-        number = b.load(self.span.memory, self.span.place(b, at))
+        number = b.load(self.span.memory, self.span.at(b, at))
         return b.cast(b.bitcast(number, _wide(self.kind)), self.kind) if self.kind.bits <= 32 else number
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.block_offsets import is_too_large, rounded
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.matrices import LONGEST, product
 from vkcompute.arrays.expressions.ufunc import assign
@@ -19,8 +18,8 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.tuning import tuning_of
-from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.device import block_target
+from vkcompute.tile.launch_arrays import is_too_large, is_wide, rounded
 from vkcompute.tile.registers import ADJACENT
 
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from vkcompute.arrays.algorithms.block_offsets import is_too_large
 from vkcompute.arrays.algorithms.lines import Lines
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.parts import add, multiply, reduce_parts, scan_parts
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
-from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.device import block_target
+from vkcompute.tile.launch_arrays import is_too_large, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 PART = 2048

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.block_offsets import is_too_large, rounded
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, launch, part_length
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
@@ -19,6 +18,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.tuning import tuning_of
+from vkcompute.tile.launch_arrays import is_too_large, rounded
 
 BLOCK = 64
 """Elements that are sorted by ranks."""

@@ -19,7 +19,7 @@ def _precedes(a: Any, b: Any) -> Any:
     return a < b or (b != b and a == a)
 
 
-def _place(x: Any, value: Any, n: Any, n_steps: Any, is_right: Any) -> Any:
+def _insertion_point(x: Any, value: Any, n: Any, n_steps: Any, is_right: Any) -> Any:
     """Returns the index at which a value is inserted into `n` sorted elements, after so many halvings."""
     low, high = 0, n
     for _ in range(n_steps):
@@ -35,7 +35,7 @@ def _place(x: Any, value: Any, n: Any, n_steps: Any, is_right: Any) -> Any:
 def _search(x: Any, values: Any, out: Any, n_items: int, n: int, n_steps: int, is_right: int) -> None:
     i = global_id(0)
     if i < n_items:
-        out[i] = _place(x, values[i], n, n_steps, is_right)
+        out[i] = _insertion_point(x, values[i], n, n_steps, is_right)
 
 
 @kernel
@@ -43,7 +43,7 @@ def _contain(x: Any, values: Any, out: Any, n_items: int, n: int, n_steps: int, 
     i = global_id(0)
     if i < n_items:
         value = values[i]
-        at = min(_place(x, value, n, n_steps, 0), n - 1)
+        at = min(_insertion_point(x, value, n, n_steps, 0), n - 1)
         out[i] = (x[at] == value) == (is_wanted == 1)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms.block_offsets import rounded
 from vkcompute.arrays.algorithms.gather import gather, take, words
 from vkcompute.arrays.algorithms.lines import (
     Lines,
@@ -34,6 +33,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
+from vkcompute.tile.launch_arrays import rounded
 
 _WORD = 32
 """Elements whose bits are in a word."""

@@ -9,11 +9,10 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
-from vkcompute.arrays.algorithms.block_offsets import is_too_large
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.matrices import transpose
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.array_access import is_wide
+from vkcompute.tile.launch_arrays import is_too_large, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 _ROWS, _COLUMNS = 64, 16

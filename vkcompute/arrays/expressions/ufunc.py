@@ -29,8 +29,9 @@ from vkcompute.dtypes import as_dtype, can_cast, computes_float64, is_dtype, loo
 from vkcompute.errors import DtypeError
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, copy_elements
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context, several
+from vkcompute.runtime.memory.copies import copy_elements
 
 
 def apply(name: str, *operands: Any) -> Array:

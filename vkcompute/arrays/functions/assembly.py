@@ -87,9 +87,11 @@ def block(arrays: Any) -> Array:
     (depth,) = depths
     given = on_device("block", [leaf for _, leaf in leaves])
     runtime = runtime_of(next(array for array in given if type(array) is Array))
-    placed = {id(leaf): asarray(array, device=runtime) for (_, leaf), array in zip(leaves, given, strict=True)}
-    least = builtins.max(depth, *[array.ndim for array in placed.values()])
-    joined = _joined(arrays, placed, depth, least)
+    arrays_of_leaves = {
+        id(leaf): asarray(array, device=runtime) for (_, leaf), array in zip(leaves, given, strict=True)
+    }
+    least = builtins.max(depth, *[array.ndim for array in arrays_of_leaves.values()])
+    joined = _joined(arrays, arrays_of_leaves, depth, least)
     return joined if depth else joined.copy()
 
 
@@ -104,11 +106,11 @@ def _leaves(arrays: Any, depth: int = 0) -> Iterator[tuple[int, Any]]:
         yield from _leaves(part, depth + 1)
 
 
-def _joined(arrays: Any, placed: Mapping[int, Array], depth: int, least: int) -> Array:
+def _joined(arrays: Any, arrays_of_leaves: Mapping[int, Array], depth: int, least: int) -> Array:
     if not isinstance(arrays, list):
-        leaf = placed[id(arrays)]
+        leaf = arrays_of_leaves[id(arrays)]
         return reshape(leaf, (1,) * (least - leaf.ndim) + leaf.shape)
-    return concat([_joined(part, placed, depth - 1, least) for part in arrays], -depth)
+    return concat([_joined(part, arrays_of_leaves, depth - 1, least) for part in arrays], -depth)
 
 
 def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:

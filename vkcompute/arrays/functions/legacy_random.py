@@ -22,17 +22,17 @@ class RandomState(Generator):
         super().__init__(np.random.SeedSequence(seed))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._seed, self._place)
+        return _restored, (self._seed, self._position)
 
     def __deepcopy__(self, memo: object) -> RandomState:
-        return _restored(copy.deepcopy(self._seed), self._place)
+        return _restored(copy.deepcopy(self._seed), self._position)
 
     def seed(self, seed: Any = None) -> None:
         """Begins the numbers of a seed; None for others each time."""
         sequence = np.random.SeedSequence(seed)
         stream, *key = sequence.generate_state(3, np.uint32)
         with self._lock:
-            self._seed, self._place, self._stream, self._key = sequence, 0, stream, key
+            self._seed, self._position, self._stream, self._key = sequence, 0, stream, key
 
     def rand(self, *shape: int) -> Array:
         """Returns uniform floats in [0, 1)."""
@@ -59,10 +59,10 @@ class RandomState(Generator):
         return self.random(size)
 
 
-def _restored(seed: np.random.SeedSequence, place: int) -> RandomState:
-    """Returns a state that has taken `place` blocks of numbers."""
+def _restored(seed: np.random.SeedSequence, position: int) -> RandomState:
+    """Returns a state that has taken `position` blocks of numbers."""
     state = RandomState()
-    state._seed, state._place = seed, place
+    state._seed, state._position = seed, position
     state._stream, *state._key = seed.generate_state(3, np.uint32)
     return state
 

@@ -16,8 +16,9 @@ from vkcompute.arrays.expressions.ufunc import astype, placed, runtime_in, writt
 from vkcompute.arrays.functions.creation import Casting, order_name
 from vkcompute.dtypes import as_dtype, can_cast, is_dtype, promote
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, join_arrays
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.copies import join_arrays
 from vkcompute.runtime.runtime import current_runtime
 
 Shape = int | tuple[int, ...]

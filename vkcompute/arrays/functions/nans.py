@@ -81,10 +81,10 @@ def nanmin(
     return _extreme("min", a, axis, out, keepdims, initial, where)
 
 
-def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: bool) -> Array:
+def _index_of_extreme(name: str, x: Array, axis: int | None, out: Array | None, keepdims: bool) -> Array:
     distinct = reductions.without_repeats(x)
     if axis is None and distinct is not x:
-        index = reductions.place_among_repeats(_place(name, distinct, None, None, False), distinct, x)
+        index = reductions.index_among_repeats(_index_of_extreme(name, distinct, None, None, False), distinct, x)
         return written(index.reshape((1,) * x.ndim) if keepdims else index, out)
     if x.dtype.kind in "fc" and bool(reductions.any(reductions.all(apply("isnan", x), axis))):
         raise ValueError(f"{name}: all elements along an axis are NaN")
@@ -99,7 +99,7 @@ def nanargmax(a: Array, axis: int | None = None, out: Array | None = None, keepd
     Raises:
         ValueError: all elements along an axis are NaN.
     """
-    return _place("nanargmax", a, axis, out, keepdims)
+    return _index_of_extreme("nanargmax", a, axis, out, keepdims)
 
 
 def nanargmin(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
@@ -108,7 +108,7 @@ def nanargmin(a: Array, axis: int | None = None, out: Array | None = None, keepd
     Raises:
         ValueError: all elements along an axis are NaN.
     """
-    return _place("nanargmin", a, axis, out, keepdims)
+    return _index_of_extreme("nanargmin", a, axis, out, keepdims)
 
 
 def _wide(x: Array, dtype: npt.DTypeLike | None, out: Array | None) -> tuple[np.dtype[Any], np.dtype[Any]]:

@@ -66,7 +66,7 @@ def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
 def _restored(seed: np.random.SeedSequence, device: Any, n_taken: int) -> Generator:
     """Returns a generator that has taken `n_taken` blocks of numbers."""
     generator = Generator(seed, device)
-    generator._place = n_taken
+    generator._position = n_taken
     return generator
 
 
@@ -81,18 +81,18 @@ class Generator(Variates):
     """
 
     def __init__(self, seed: np.random.SeedSequence, device: Any = None) -> None:
-        self._seed, self._device, self._place = seed, device, 0
+        self._seed, self._device, self._position = seed, device, 0
         self._stream, *self._key = seed.generate_state(3, np.uint32)
         self._lock = locks.make(locks.Rank.GENERATOR)
 
     def __deepcopy__(self, memo: object) -> Generator:
-        return _restored(copy.deepcopy(self._seed), self._device, self._place)  # a runtime is not copied
+        return _restored(copy.deepcopy(self._seed), self._device, self._position)  # a runtime is not copied
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._seed, self._device, self._place)
+        return _restored, (self._seed, self._device, self._position)
 
     def __repr__(self) -> str:
-        return f"<random generator of {self._seed.entropy}, {self._place} blocks taken>"
+        return f"<random generator of {self._seed.entropy}, {self._position} blocks taken>"
 
     def spawn(self, n_children: int) -> list[Generator]:
         """Returns generators of independent numbers."""
@@ -101,7 +101,7 @@ class Generator(Variates):
     def _take(self, n_blocks: int) -> tuple[int, tuple[np.uint32, ...]]:
         """Takes blocks of numbers; returns the number of the first one, and the stream and the key."""
         with self._lock:
-            start, self._place = self._place, self._place + n_blocks
+            start, self._position = self._position, self._position + n_blocks
             return start, (self._stream, *self._key)
 
     # -- filling arrays -----------------------------------------------------------------------------------------------

@@ -227,13 +227,13 @@ def mean(
     return written(astype(quotient, mean_dtype) if quotient.dtype != mean_dtype else quotient, out)
 
 
-def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bool) -> Array:
+def _index_of_extreme(name: str, extreme: str, array: Array, axis: int | None, keepdims: bool) -> Array:
     """Returns the place of the first extreme, or NaN, along an axis or in the flattened array."""
     array = checked(name, array)
     kept = (1,) * array.ndim if keepdims and (axis is None or not array.ndim) else None
     distinct = without_repeats(array)
     if axis is None and distinct is not array:
-        result = place_among_repeats(_place(name, extreme, distinct, None, False), distinct, array)
+        result = index_among_repeats(_index_of_extreme(name, extreme, distinct, None, False), distinct, array)
         return result if kept is None else result.reshape(kept)
     if axis is None or not (array.ndim or reduced_axes(name, 0, axis)):
         array, axis = array.reshape(-1), 0
@@ -255,12 +255,12 @@ def without_repeats(array: Array, *axes: int) -> Array:
     return array[tuple([slice(0, 1) if at in repeated else slice(None) for at in range(array.ndim)])]
 
 
-def place_among_repeats(place: Array, distinct: Array, array: Array) -> Array:
+def index_among_repeats(index_of_distinct: Array, distinct: Array, array: Array) -> Array:
     """Returns the place in a flattened array, of a place in the flattened view without its repeats."""
-    result, step, distinct_step = apply("multiply", place, 0), 1, 1
+    result, step, distinct_step = apply("multiply", index_of_distinct, 0), 1, 1
     for n, n_distinct in zip(array.shape[::-1], distinct.shape[::-1], strict=True):
         if n_distinct > 1:
-            index = apply("remainder", apply("floor_divide", place, distinct_step), n_distinct)
+            index = apply("remainder", apply("floor_divide", index_of_distinct, distinct_step), n_distinct)
             result = apply("add", result, apply("multiply", index, step))
         step, distinct_step = step * n, distinct_step * n_distinct
     return result
@@ -268,12 +268,12 @@ def place_among_repeats(place: Array, distinct: Array, array: Array) -> Array:
 
 def argmax(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the place of the first largest element along an axis, or in the flattened array."""
-    return written(_place("argmax", "largest", a, axis, keepdims), out)
+    return written(_index_of_extreme("argmax", "largest", a, axis, keepdims), out)
 
 
 def argmin(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the place of the first smallest element along an axis, or in the flattened array."""
-    return written(_place("argmin", "smallest", a, axis, keepdims), out)
+    return written(_index_of_extreme("argmin", "smallest", a, axis, keepdims), out)
 
 
 def ptp(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce
-from vkcompute.arrays.algorithms.block_offsets import LARGEST, rounded
 from vkcompute.arrays.algorithms.lines import Axis, axes_of
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.parts import moments_of_parts
@@ -40,8 +39,8 @@ from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.tuning import tuning_of
-from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.device import block_target
+from vkcompute.tile.launch_arrays import LARGEST, is_wide, rounded
 from vkcompute.tile.registers import ADJACENT
 
 _BLOCK = 1024  # elements of a block, at least

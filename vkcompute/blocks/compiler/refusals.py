@@ -1,6 +1,6 @@
 """Programs that Triton refuses, and that the compiler could build: a program has the same meaning on both, or none.
 
-Programs of the library itself may do more.
+Programs of the library itself may do more. Options without effect here have Triton's values, too.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.frontend.evaluator import Evaluator, Frame
 from vkcompute.frontend.unsupported import UnsupportedError
 
@@ -58,3 +59,20 @@ def refuse_return(e: Evaluator) -> None:
     """Raises UnsupportedError for a return within a loop."""
     if e.flow.scopes[-1].loops and is_users(e.frames[-1]):
         raise UnsupportedError("a loop has no return; assign the result, and make it a condition of the while loop")
+
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "sem": (None, "acquire", "release", "acq_rel", "relaxed"),
+    "scope": (None, "gpu", "cta", "sys"),
+    "cache_modifier": ("", ".ca", ".cg", ".cv", ".cs", ".wb", ".wt"),
+    "eviction_policy": ("", "evict_first", "evict_last", "evict_normal"),
+    "input_precision": (None, "tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
+}
+
+
+def check_choices(**given: Any) -> None:
+    """Raises UnsupportedError for an option that Triton does not have, given by its name."""
+    for name, value in given.items():
+        known = _CHOICES[name]
+        if not any(value == choice and type(value) is type(choice) for choice in known):
+            raise UnsupportedError(f"{name} is one of {', '.join(map(repr, known))}; got {describe(value)}")

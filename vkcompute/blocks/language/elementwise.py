@@ -20,7 +20,7 @@ from vkcompute.jit.frontend.values import Number
 from vkcompute.operations import FUNCTIONS, ElementFunction, host
 from vkcompute.operations import recording as recordings
 from vkcompute.tile import shape_of
-from vkcompute.tile.block_emitter import BlockEmitter
+from vkcompute.tile.builder import BlockEmitter
 
 
 @method

@@ -17,7 +17,7 @@ from vkcompute.ir import FLOAT32, INT32, INT64, UINT32, Value
 from vkcompute.ir.types import element_of
 from vkcompute.operations import FUNCTIONS, bits
 from vkcompute.tile import shape_of
-from vkcompute.tile.block_emitter import BlockEmitter
+from vkcompute.tile.builder import BlockEmitter
 
 __all__ = [
     "abs", "brev", "ceil", "clz", "copysign", "cos", "cospi", "div_rn", "erf", "exp", "exp10", "exp2", "fast_cosf",

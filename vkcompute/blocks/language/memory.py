@@ -16,9 +16,9 @@ from vkcompute.blocks.compiler.places import (
     stored_at,
     window,
 )
+from vkcompute.blocks.compiler.refusals import check_choices
 from vkcompute.blocks.compiler.types import BlockPointer, Pointer, TableValue
 from vkcompute.blocks.language.addresses import address_at
-from vkcompute.blocks.language.choices import check_choices
 from vkcompute.blocks.language.narrow_atomics import UPDATES, is_narrow, updated
 from vkcompute.frontend.unsupported import UnsupportedError
 

@@ -8,8 +8,8 @@ from typing import Any
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
+from vkcompute.blocks.compiler.refusals import check_choices
 from vkcompute.blocks.compiler.types import OF_SCALAR, scalar_of
-from vkcompute.blocks.language.choices import check_choices
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, Scalar, Value
 from vkcompute.tile import BFLOAT16

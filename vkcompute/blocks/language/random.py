@@ -15,7 +15,7 @@ from vkcompute.jit.frontend.values import Number
 from vkcompute.operations import philox as of_words
 from vkcompute.operations.philox import ROUNDS
 from vkcompute.tile import shape_of
-from vkcompute.tile.block_emitter import BlockEmitter
+from vkcompute.tile.builder import BlockEmitter
 
 _SCALE = 4.6566127342e-10  # Triton's, just below 2**-31
 _WIDE_SCALE = 1.0842020432385337e-19  # below 2**-63

@@ -24,8 +24,8 @@ from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.compilation.build import optimized
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16
+from vkcompute.tile.launch_arrays import Overlaps, relevant
 from vkcompute.tile.narrow_floats import widen
-from vkcompute.tile.overlaps import Overlaps, relevant
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.simplification import remove_invariants
 from vkcompute.tile.workgroup_memory import LoweringError
@@ -108,8 +108,11 @@ class BlockOptions(NamedTuple):
 
     def split(self, splits: tuple[ir.Split, ...]) -> BlockOptions:
         """Returns these options for arrays of several bindings, on which each access branches: so there are few."""
-        few = self.target._replace(own_elements=tile.Target().own_elements)
-        return self._replace(target=few).compiled_with(splits=splits)
+        return self.with_few_elements().compiled_with(splits=splits)
+
+    def with_few_elements(self) -> BlockOptions:
+        """Returns these options with as few elements of a block per invocation as its threads allow."""
+        return self._replace(target=self.target._replace(own_elements=tile.Target().own_elements))
 
 
 class Built(NamedTuple):
@@ -263,14 +266,13 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
             asserts=options.asserts,
         )
     except LoweringError as error:
-        if error.place is not None:
-            raise KernelError(str(error.place).replace("\0", str(error))) from None
+        if error.location is not None:
+            raise KernelError(str(error.location).replace("\0", str(error))) from None
         raise definition.source.error(definition.source.tree, error) from None
     made = optimized(kernel.function, options.compilation, is_uniform=True)
     if made.array_bindings is not None and kernel.aliases:  # packed arrays cannot be bound once more
         # Elements are accessed singly, so that code for many of them takes drivers for CPUs minutes to compile.
-        few = options.target._replace(own_elements=tile.Target().own_elements)
-        return lowered(definition, built._replace(wide=[]), options._replace(target=few))
+        return lowered(definition, built._replace(wide=[]), options.with_few_elements())
     if made.array_bindings is not None and built.windows:
         most = options.compilation.target.max_storage_buffers
         raise definition.source.error(

@@ -15,7 +15,7 @@ from vkcompute.runtime.memory.array import Array, alias, empty
 from vkcompute.runtime.memory.window import Window, windows_over
 from vkcompute.runtime.scheduling.current import unrecorded
 from vkcompute.runtime.scheduling.placeholders import Placeholder
-from vkcompute.tile.array_access import is_wide
+from vkcompute.tile.launch_arrays import is_wide
 from vkcompute.tile.registers import ADJACENT
 
 

@@ -32,7 +32,7 @@ class Memory:
 
     def __init__(self, runtime: Context, buffer: Buffer) -> None:
         self.runtime, self.buffer = runtime, buffer
-        self.ptr, self.size = buffer.place, buffer.used_bytes
+        self.ptr, self.size = buffer.location, buffer.used_bytes
         _buffers[self.ptr] = buffer
 
     def __eq__(self, other: object) -> bool:
@@ -142,8 +142,8 @@ def host_bytes(address: Any, nbytes: int) -> np.ndarray[Any, Any]:
     """Returns bytes of the host at an address, as an array that shares them."""
     import ctypes
 
-    place = address if isinstance(address, int) else getattr(address, "ptr", getattr(address, "value", address))
-    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(int(place)))
+    number = address if isinstance(address, int) else getattr(address, "ptr", getattr(address, "value", address))
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(int(number)))
 
 
 def alloc(size: int) -> MemoryPointer:

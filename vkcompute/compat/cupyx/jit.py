@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from vkcompute.compat.cupy.arrays import ndarray
+from vkcompute.frontend.syntax import parse, parse_expression
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic, ids, warp, workgroup
 
@@ -96,7 +97,7 @@ class _Replacement(ast.NodeTransformer):
 
 
 def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+    return parse_expression(text)
 
 
 def _grid(ndim: int, name: str) -> ast.expr:
@@ -116,7 +117,7 @@ def _scope(function: Any) -> dict[str, Any]:
 def _text(function: Any) -> tuple[str, dict[str, Any]]:
     """Returns the text of a function without CUDA's names, after that of functions that it calls; and its scope."""
     scope = _scope(function)
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    tree = parse(textwrap.dedent(inspect.getsource(function)))
     definition: Any = tree.body[0]
     definition.decorator_list = []
     for argument in definition.args.args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from vkcompute.compat.kp.algorithm import Algorithm
 from vkcompute.compat.kp.image import Image, ImageTilings
 from vkcompute.compat.kp.manager import Manager
-from vkcompute.compat.kp.memory import DataTypes, Memory, MemoryTypes, Tensor
+from vkcompute.compat.kp.memory_objects import DataTypes, Memory, MemoryTypes, Tensor
 from vkcompute.compat.kp.operations import OpAlgoDispatch, OpBase, OpCopy, OpMult, OpSyncDevice, OpSyncLocal
 from vkcompute.compat.kp.sequence import Sequence
 from vkcompute.compat.kp.shader import Shader

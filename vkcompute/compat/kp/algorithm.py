@@ -11,12 +11,12 @@ import numpy as np
 from vkcompute.compat.kp.constants import count_values, pack_push_constants, python_values, specialization_constants
 from vkcompute.compat.kp.context import Child, Context
 from vkcompute.compat.kp.image import Image
-from vkcompute.compat.kp.memory import Command, Memory, own_memory_objects
+from vkcompute.compat.kp.memory_objects import Command, Memory, own_memory_objects
 from vkcompute.errors import KomputeError, SpirvError
 
 if TYPE_CHECKING:
     from vkcompute.runtime.launching.kernel import Kernel
-    from vkcompute.spirv.interface import Binding, Block, Interface
+    from vkcompute.spirv.interface import Binding, Interface, InterfaceBlock
 
 
 class Algorithm(Child):
@@ -37,7 +37,7 @@ class Algorithm(Child):
     ) -> None:
         self.manager = manager
         self._memory: tuple[Memory, ...] = ()
-        self._block: Block | None = None
+        self._block: InterfaceBlock | None = None
         self._kernel: Callable[..., Any] | None = None  # a `Kernel`, or a `Multiplier`, which takes no grid
         self._grid: tuple[int, ...] | None = None
         self._spec_consts: list[Any] = []

@@ -10,12 +10,12 @@ import numpy as np
 from vkcompute.errors import KomputeError
 
 if TYPE_CHECKING:
-    from vkcompute.spirv.interface import Block, Member, SpecConstant
+    from vkcompute.spirv.interface import InterfaceBlock, Member, SpecConstant
 
 _WORD = 4
 
 
-def pack_push_constants(block: Block | None, values: Any) -> bytes:
+def pack_push_constants(block: InterfaceBlock | None, values: Any) -> bytes:
     """Packs values into the push constant block of a shader.
 
     Value n of a list or array is for the member at byte 4 n. If the block has a member wider than 4 bytes, or `values`

@@ -72,7 +72,7 @@ class DeviceImage(DeviceChild):
         view = {"image": self._image, "viewType": _2D, "format": self._format, "subresourceRange": self._range}
         self.handle = self.create("ImageView", vk.struct("VkImageViewCreateInfo", **view))
         # As a descriptor write reads them from a tensor's buffer.
-        self.block, self.offset, self.place = self, 0, self._buffer.place
+        self.block, self.offset, self.location = self, 0, self._buffer.location
         self.launch_key: Any = ("image", next(_numbers))
         self.span: Any = (self._buffer, 0, self._buffer.used_bytes)
         self._initialize(data)

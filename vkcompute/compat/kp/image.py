@@ -6,7 +6,7 @@ from operator import index
 from typing import Any
 
 from vkcompute.compat.kp.context import Context
-from vkcompute.compat.kp.memory import Command, HostArray, Memory, MemoryTypes, NamedIntEnum
+from vkcompute.compat.kp.memory_objects import Command, HostArray, Memory, MemoryTypes, NamedIntEnum
 from vkcompute.errors import KomputeError
 
 CHANNELS = (1, 2, 4)

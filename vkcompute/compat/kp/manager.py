@@ -14,7 +14,7 @@ import numpy.typing as npt
 from vkcompute.compat.kp.algorithm import Algorithm
 from vkcompute.compat.kp.context import Context
 from vkcompute.compat.kp.image import Image, ImageTilings
-from vkcompute.compat.kp.memory import Memory, MemoryTypes, Tensor
+from vkcompute.compat.kp.memory_objects import Memory, MemoryTypes, Tensor
 from vkcompute.compat.kp.sequence import Sequence as OpSequence
 from vkcompute.errors import KomputeError, NoDevice
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from vkcompute.compat.kp.algorithm import Algorithm
 from vkcompute.compat.kp.image import Image
-from vkcompute.compat.kp.memory import Command, Memory, memory_objects
+from vkcompute.compat.kp.memory_objects import Command, Memory, memory_objects
 from vkcompute.errors import KomputeError
 
 

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.compat.kp.context import Child, Context
-from vkcompute.compat.kp.memory import Command
+from vkcompute.compat.kp.memory_objects import Command
 from vkcompute.compat.kp.operations import OpBase
 from vkcompute.errors import KomputeError
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from vkcompute.compat.kp.callback_task import CallbackTask
-from vkcompute.compat.kp.memory import Command
+from vkcompute.compat.kp.memory_objects import Command
 from vkcompute.core.timestamp_pool import TimestampPool
 from vkcompute.errors import KomputeError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vkcompute.compat import kp
-from vkcompute.compat.kp.memory import Command
+from vkcompute.compat.kp.memory_objects import Command
 from vkcompute.compat.kp05.tensor import Tensor
 from vkcompute.errors import KomputeError
 from vkcompute.spirv.enums import MAGIC

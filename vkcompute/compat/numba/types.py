@@ -10,6 +10,7 @@ import numpy as np
 
 from vkcompute.compat.numba.errors import NumbaTypeError
 from vkcompute.dtypes import is_record
+from vkcompute.frontend.syntax import parse_expression
 
 numpy_version = tuple([int(part) for part in np.__version__.split(".")[:2]])
 """NumPy's major and minor version; Numba's name in `np.numpy_support`."""
@@ -285,7 +286,7 @@ def signature_of(given: Any) -> Signature:
 def _parsed(text: str) -> Any:
     """Returns the type, the signature or the tuple of types in a string."""
     try:
-        return _evaluated(ast.parse(text.strip(), mode="eval").body)
+        return _evaluated(parse_expression(text.strip()))
     except (SyntaxError, KeyError) as error:
         raise NumbaTypeError(f"{text!r} is no signature: {error}") from None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vkcompute import ir
+from vkcompute.frontend.syntax import parse_expression
 from vkcompute.ir.types import SmallFloat
 
 
@@ -140,7 +141,7 @@ def parse_type(text: str) -> ShaderType:
         return ast.literal_eval(node)
 
     try:
-        kind = evaluate(ast.parse(text.strip(), mode="eval").body)
+        kind = evaluate(parse_expression(text.strip()))
     except (KeyError, SyntaxError, ValueError):
         kind = None
     _require(isinstance(kind, ShaderType), f"{text!r} is not a type; write one as 'Array(f32)'")

@@ -18,10 +18,10 @@ from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.program import JITFunction, jit
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper, reinterpret
 from vkcompute.blocks.launching.tuning import Config, autotune, heuristics
+from vkcompute.compat.replacement import install_as_triton
 from vkcompute.compat.triton import backends, compiler, language, runtime, testing, tools
 from vkcompute.compat.triton.compiler import CompilationError
 from vkcompute.compat.triton.language import core, standard  # noqa: F401  # as attributes of the language
-from vkcompute.compat.triton.replacement import install_as_triton
 from vkcompute.compat.triton.runtime import InterpreterError, OutOfResources
 from vkcompute.errors import KernelError as TritonError
 

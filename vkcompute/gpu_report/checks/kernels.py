@@ -1,10 +1,9 @@
-"""Kernels in Python: each dtype, and each feature of the language that a driver may compile wrongly."""
+"""Kernels in Python: numbers of each dtype, and each feature of the language that a driver may compile wrongly."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import math
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -13,23 +12,24 @@ import numpy as np
 
 import vkcompute as vc
 from vkcompute import dtypes
+from vkcompute.gpu_report.checks import numbers
+from vkcompute.gpu_report.checks.numbers import LOCAL, N
 from vkcompute.gpu_report.items import Item, Items, Session, equal
 
-_N = 1000  # no multiple of a workgroup
-_GROUPS, _LOCAL = 8, 64
+_GROUPS = 8
 
 
 def items() -> Items:
     """Returns the items by name, the most doubtful first."""
     features = (
-        subgroups, barriers, atomics, float_atomics, fences, loops, branches, private_arrays, vectors, bits,
-        functions, fast_functions, integers_of_64_bits, random_numbers, views, many_arguments, large_grid, printing,
-        checked_indices,
+        subgroups, barriers, atomics, float_atomics, fences, loops, branches, private_arrays, vectors,
+        numbers.bits, numbers.functions, numbers.fast_functions, numbers.integers_of_64_bits, numbers.random_numbers,
+        views, many_arguments, large_grid, printing, checked_indices,
     )  # fmt: skip
     by_name: dict[str, Item] = {item.__name__.replace("_", " "): item for item in features}
     names = [row.name for row in dtypes.TABLE]
-    by_name |= {f"arithmetic {name}": partial(_arithmetic, name) for name in names}
-    return by_name | {f"conversions from {name}": partial(_conversions, name) for name in names}
+    by_name |= {f"arithmetic {name}": partial(numbers.arithmetic, name) for name in names}
+    return by_name | {f"conversions from {name}": partial(numbers.conversions, name) for name in names}
 
 
 @vc.kernel
@@ -50,9 +50,9 @@ def _lanes(x: Any, out: Any) -> None:
 
 def subgroups(session: Session) -> dict[str, Any]:
     """Reductions, scans, shuffles and votes, in uniform and in divergent control flow, of subgroups of any size."""
-    x = np.random.default_rng(1).integers(0, 1000, _GROUPS * _LOCAL).astype(np.int32)
+    x = np.random.default_rng(1).integers(0, 1000, _GROUPS * LOCAL).astype(np.int32)
     out = session.gpu.zeros((x.size, 8), np.int32)
-    _lanes[_GROUPS, _LOCAL](session.gpu.array(x), out)
+    _lanes[_GROUPS, LOCAL](session.gpu.array(x), out)
     lanes = out.numpy()[:, 0]
     starts = [*np.flatnonzero(lanes == 0).tolist(), x.size]
     rows = [_expected_lanes(x[start:stop]) for start, stop in pairwise(starts)]
@@ -85,9 +85,9 @@ def _tree(x: Any, out: Any) -> None:
 
 def barriers(session: Session) -> None:
     """A sum in workgroup memory, with a barrier in a loop."""
-    x = np.arange(_GROUPS * _LOCAL, dtype=np.int32) * 7919
+    x = np.arange(_GROUPS * LOCAL, dtype=np.int32) * 7919
     out = session.gpu.zeros(_GROUPS, np.int32)
-    _tree[_GROUPS, _LOCAL](session.gpu.array(x), out)
+    _tree[_GROUPS, LOCAL](session.gpu.array(x), out)
     equal(out, x.reshape(_GROUPS, -1).sum(1, dtype=np.int32))
 
 
@@ -108,12 +108,12 @@ def _histogram(bins: Any, highest: Any, old: Any, x: Any) -> None:
 
 def atomics(session: Session) -> None:
     """Atomic operations in workgroup memory and buffers, and the old values that they return."""
-    gpu, x = session.gpu, np.random.default_rng(2).integers(0, 2**31, _N).astype(np.uint32)
-    bins, highest, old = gpu.zeros(17, np.uint32), gpu.zeros(4, np.uint32), gpu.zeros(_N, np.uint32)
-    _histogram[-(-_N // _LOCAL), _LOCAL](bins, highest, old, gpu.array(x))
-    equal(bins, np.append(np.bincount(x % 16, minlength=16), _N).astype(np.uint32))
+    gpu, x = session.gpu, np.random.default_rng(2).integers(0, 2**31, N).astype(np.uint32)
+    bins, highest, old = gpu.zeros(17, np.uint32), gpu.zeros(4, np.uint32), gpu.zeros(N, np.uint32)
+    _histogram[-(-N // LOCAL), LOCAL](bins, highest, old, gpu.array(x))
+    equal(bins, np.append(np.bincount(x % 16, minlength=16), N).astype(np.uint32))
     equal(highest, np.array([x[x % 4 == k].max() for k in range(4)]))
-    equal(old, np.ones(_N, np.uint32))
+    equal(old, np.ones(N, np.uint32))
 
 
 @vc.kernel
@@ -127,9 +127,9 @@ def _float_sums(out: Any, x: Any) -> None:
 
 def float_atomics(session: Session) -> None:
     """Atomic operations on float32, by instructions or by loops of compare-exchanges."""
-    x = np.random.default_rng(3).integers(-500, 500, _N).astype(np.float32) / 4
+    x = np.random.default_rng(3).integers(-500, 500, N).astype(np.float32) / 4
     out = session.gpu.zeros(3)
-    _float_sums[-(-_N // _LOCAL), _LOCAL](out, session.gpu.array(x))
+    _float_sums[-(-N // LOCAL), LOCAL](out, session.gpu.array(x))
     equal(out, np.array([x.sum(), x.min(), x.max()], np.float32))
 
 
@@ -179,10 +179,10 @@ def _collatz(out: Any) -> None:
 
 def loops(session: Session) -> None:
     """Loops of which invocations leave at different times, with results that leave with them."""
-    out = session.gpu.zeros((_N, 3), np.int32)
-    _collatz(out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
-    expected = np.zeros((_N, 3), np.int32)
-    for i in range(_N):
+    out = session.gpu.zeros((N, 3), np.int32)
+    _collatz(out, grid=-(-N // LOCAL), local_size=LOCAL)
+    expected = np.zeros((N, 3), np.int32)
+    for i in range(N):
         value, steps, highest = i + 1, 0, i + 1
         while value != 1 and steps <= 90:
             value = value // 2 if value % 2 == 0 else 3 * value + 1
@@ -218,8 +218,8 @@ def _chosen(x: Any, out: Any) -> None:
 
 def branches(session: Session) -> None:
     """Nested branches, a match statement and early returns."""
-    x, out = np.arange(_N, dtype=np.int32), session.gpu.zeros(_N, np.int32)
-    _chosen(session.gpu.array(x), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    x, out = np.arange(N, dtype=np.int32), session.gpu.zeros(N, np.int32)
+    _chosen(session.gpu.array(x), out, grid=-(-N // LOCAL), local_size=LOCAL)
 
     def expected(v: int) -> int:
         match v % 7:
@@ -257,9 +257,9 @@ def _sorted_rows(x: Any, out: Any) -> None:
 
 def private_arrays(session: Session) -> None:
     """An insertion sort in private memory, with indices that are known at run time only."""
-    x = np.random.default_rng(4).random((_N, 8), np.float32)
+    x = np.random.default_rng(4).random((N, 8), np.float32)
     out = session.gpu.zeros(x.shape)
-    _sorted_rows(session.gpu.array(x), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    _sorted_rows(session.gpu.array(x), out, grid=-(-N // LOCAL), local_size=LOCAL)
     equal(out, np.sort(x, axis=1))
 
 
@@ -275,115 +275,11 @@ def _rotated(x: Any, out: Any, k: Any) -> None:
 
 def vectors(session: Session) -> None:
     """Vectors of four integers, with elements in other orders and by an index at run time."""
-    v = np.random.default_rng(5).integers(-99, 99, (_N, 4)).astype(np.int32)
+    v = np.random.default_rng(5).integers(-99, 99, (N, 4)).astype(np.int32)
     out = session.gpu.zeros(v.shape, np.int32)
-    _rotated(session.gpu.array(v), out, 6, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    _rotated(session.gpu.array(v), out, 6, grid=-(-N // LOCAL), local_size=LOCAL)
     w = v[:, [3, 2, 1, 2]] * 3 - v
     equal(out, np.stack([(w * v).sum(1), w[:, 2], v.max(1), w[:, :3].sum(1)], 1).astype(np.int32))
-
-
-@vc.kernel
-def _counted_bits(x: Any, out: Any) -> None:
-    i = vc.global_id(0)
-    if i < x.size:
-        out[i, 0], out[i, 1], out[i, 2] = vc.popcount(x[i]), vc.clz(x[i]), vc.ctz(x[i])
-        out[i, 3] = vc.bitcast(vc.bitcast(x[i] & 0x7F7FFFFF, vc.float32), vc.uint32) ^ vc.bit_reverse(x[i])
-
-
-def bits(session: Session) -> None:
-    """Functions of the bits of 32-bit integers."""
-    some = np.random.default_rng(6).integers(0, 2**32, _N - 2, np.uint32)
-    x = np.concatenate([[0, 1], some >> np.arange(_N - 2, dtype=np.uint32) % 32]).astype(np.uint32)
-    out = session.gpu.zeros((_N, 4), np.uint32)
-    _counted_bits(session.gpu.array(x), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
-    texts = [f"{value:032b}" for value in x.tolist()]
-    rows = [
-        (text.count("1"), len(text) - len(text.lstrip("0")), len(text) - len(text.rstrip("0")), int(text[::-1], 2))
-        for text in texts
-    ]
-    expected = np.array(rows, np.uint32)
-    expected[:, 3] ^= x & 0x7F7FFFFF
-    equal(out, expected)
-
-
-def _functions(x: Any, out: Any) -> None:
-    i = vc.global_id(0)
-    if i < x.size:
-        v = x[i]
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = math.exp(v), math.log(v), math.sin(v), math.cos(v)
-        out[i, 4], out[i, 5], out[i, 6], out[i, 7] = math.tanh(v), math.sqrt(v), v**1.7, math.atan2(v, 2.0)
-        out[i, 8], out[i, 9], out[i, 10], out[i, 11] = 1 / v, v // 0.3, v % 0.3, math.erf(v)
-
-
-def functions(session: Session) -> None:
-    """Functions of float32, which the library computes itself."""
-    _compare_functions(session, vc.kernel(_functions), 4e-7)
-
-
-def fast_functions(session: Session) -> None:
-    """Functions of float32 as the driver computes them, for which Vulkan allows larger errors."""
-    _compare_functions(session, vc.kernel(fast_math=True)(_functions), 1e-3)
-
-
-def _compare_functions(session: Session, kernel: Any, rtol: float) -> None:
-    x = np.random.default_rng(7).uniform(0.01, 9, _N).astype(np.float32)
-    out = session.gpu.zeros((_N, 12))
-    kernel(session.gpu.array(x), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
-    v = x.astype(np.float64)
-    step = float(np.float32(0.3))
-    exact: list[Any] = [np.exp(v), np.log(v), np.sin(v), np.cos(v), np.tanh(v), np.sqrt(v), v**1.7,
-                        np.arctan2(v, 2), 1 / v, None, None, np.array([math.erf(value) for value in v])]  # fmt: skip
-    result = out.numpy()
-    for column, expected in enumerate(exact):
-        if expected is not None:
-            equal(result[:, column], expected.astype(np.float32), rtol, rtol)
-    whole = result[:, 9].astype(np.float64) * step + result[:, 10]  # either side of a multiple is right
-    equal(whole.astype(np.float32), x, 1e-5 if rtol < 1e-5 else 5e-2)
-
-
-@vc.kernel
-def _wide(x: Any, y: Any, out: Any) -> None:
-    i = vc.global_id(0)
-    if i < x.size:
-        out[i, 0], out[i, 1], out[i, 2] = x[i] * y[i], x[i] // y[i], x[i] % y[i]
-        out[i, 3], out[i, 4] = x[i] << (i % 64), x[i] >> (i % 64)
-        out[i, 5] = vc.int64(x[i] < y[i]) + 2 * vc.int64(vc.int32(x[i]) < 5)
-
-
-def integers_of_64_bits(session: Session) -> None:
-    """Products, quotients, remainders, shifts and comparisons of int64."""
-    session.require("shaderInt64")
-    random = np.random.default_rng(8)
-    x, y = (random.integers(-(2**62), 2**62, _N) >> random.integers(0, 60, _N) for _ in range(2))
-    y[y == 0] = 3
-    out = session.gpu.zeros((_N, 6), np.int64)
-    _wide(session.gpu.array(x), session.gpu.array(y), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
-    shift = np.arange(_N) % 64
-    with np.errstate(all="ignore"):
-        columns = [x * y, x // y, x % y, x << shift, x >> shift, (x < y) + 2 * (x.astype(np.int32) < 5)]
-    equal(out, np.stack(columns, 1).astype(np.int64))
-
-
-@vc.kernel
-def _random_bits(out: Any, seed: Any) -> None:
-    i = vc.global_id(0)
-    if i < out.shape[0]:
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = vc.random.philox(i, seed)
-
-
-def random_numbers(session: Session) -> None:
-    """Philox 4x32-10, which multiplies integers of 32 bits to 64."""
-    out = session.gpu.zeros((_N, 4), np.uint32)
-    _random_bits(out, 42, grid=-(-_N // _LOCAL), local_size=_LOCAL)
-    counter = np.zeros((_N, 4), np.uint64)
-    counter[:, 0], key = np.arange(_N), [42, 0]
-    for _ in range(10):  # Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011
-        one, other = counter[:, 0] * np.uint64(0xD2511F53), counter[:, 2] * np.uint64(0xCD9E8D57)
-        mixed = other >> np.uint64(32) ^ counter[:, 1] ^ np.uint64(key[0])
-        more = one >> np.uint64(32) ^ counter[:, 3] ^ np.uint64(key[1])
-        counter = np.stack([mixed, other, more, one], 1) & np.uint64(0xFFFFFFFF)
-        key = [(key[0] + 0x9E3779B9) % 2**32, (key[1] + 0xBB67AE85) % 2**32]
-    equal(out, counter.astype(np.uint32))
 
 
 @vc.kernel
@@ -412,10 +308,10 @@ def _summed(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: A
 
 def many_arguments(session: Session) -> None:
     """A kernel of twelve arrays."""
-    arrays = [session.gpu.full(_N, 2**k, np.int32) for k in range(11)]
-    out = session.gpu.zeros(_N, np.int32)
-    _summed(*arrays, out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
-    equal(out, np.full(_N, 2**11 - 1, np.int32))
+    arrays = [session.gpu.full(N, 2**k, np.int32) for k in range(11)]
+    out = session.gpu.zeros(N, np.int32)
+    _summed(*arrays, out, grid=-(-N // LOCAL), local_size=LOCAL)
+    equal(out, np.full(N, 2**11 - 1, np.int32))
 
 
 @vc.kernel
@@ -464,50 +360,3 @@ def checked_indices(session: Session) -> None:
             raise AssertionError(str(error)) from error
         return
     raise AssertionError("an index out of bounds is not reported")
-
-
-@vc.kernel
-def _mixed(x: Any, y: Any, out: Any) -> None:
-    i = vc.global_id(0)
-    if i < x.size:
-        out[i, 0], out[i, 1], out[i, 2] = x[i] + y[i], x[i] * y[i], x[i] - y[i]
-        out[i, 3], out[i, 4] = min(x[i], y[i]), max(x[i], y[i])
-
-
-@vc.kernel
-def _logical(x: Any, y: Any, out: Any) -> None:
-    i = vc.global_id(0)
-    if i < x.size:
-        out[i, 0], out[i, 1], out[i, 2] = x[i] and y[i], x[i] or y[i], x[i] ^ y[i]
-
-
-def _arithmetic(name: str, session: Session) -> None:
-    """Arithmetic of a dtype, with results that it holds exactly."""
-    random, kernel = np.random.default_rng(9), _mixed
-    x, y = (random.integers(0, 11, _N).astype(name) for _ in range(2))
-    columns = [x + y, x * y, x - y, np.minimum(x, y), np.maximum(x, y)] if name != "bool" else [x & y, x | y, x ^ y]
-    kernel = _logical if name == "bool" else _mixed
-    out = session.gpu.zeros((_N, len(columns)), name)
-    kernel(session.gpu.array(x), session.gpu.array(y), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
-    equal(out, np.stack(columns, 1))
-
-
-@vc.kernel
-def _converted(x: Any, out: Any) -> None:
-    i = vc.global_id(0)
-    if i < x.size:
-        out[i] = x[i]
-
-
-def _conversions(name: str, session: Session) -> None:
-    """Conversions of a dtype to all others that a device has, of numbers that both hold."""
-    limit = 2 if name == "bool" else 120
-    x = np.random.default_rng(10).integers(0, limit, _N).astype(name)
-    if np.dtype(name).kind == "f":
-        x = x + x.dtype.type(0.25)  # truncated by conversions to integers
-    available = dtypes.of_kernels(session.gpu.device.physical.features)
-    array = session.gpu.array(x)
-    for target in available:
-        out = session.gpu.zeros(_N, target)
-        _converted(array, out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
-        equal(out, x.astype(target))

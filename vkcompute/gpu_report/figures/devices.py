@@ -6,9 +6,8 @@ import os
 from typing import Any
 
 from vkcompute.cli.info import inventory
-from vkcompute.cli.verdicts import verdicts
 from vkcompute.core.instance import Instance
-from vkcompute.core.physical import enumerate_devices
+from vkcompute.core.physical import enumerate_devices, verdicts
 from vkcompute.gpu_report.items import Items, Session, Unavailable
 
 _SOFTWARE = "llvmpipe", "swiftshader"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import vkcompute as vc
-from vkcompute.gpu_report.checks import kernels
+from vkcompute.gpu_report.checks import kernels, numbers
 from vkcompute.gpu_report.figures import rates
 from vkcompute.gpu_report.items import Items, Session
 
@@ -35,9 +35,9 @@ def _words(gpu: vc.Runtime, *shape: int) -> vc.Array:
 _KERNELS: Mapping[str, Callable[[vc.Runtime], tuple[Any, tuple[Any, ...]]]] = {
     "arithmetic": lambda gpu: (
         rates._multiply_and_add, (_floats(gpu, 64), _floats(gpu, 64), _floats(gpu, 1), 64)),
-    "functions": lambda gpu: (vc.kernel(kernels._functions), (_floats(gpu, 64), _floats(gpu, 64, 12))),
+    "functions": lambda gpu: (vc.kernel(numbers.element_functions), (_floats(gpu, 64), _floats(gpu, 64, 12))),
     "fast functions": lambda gpu: (
-        vc.kernel(fast_math=True)(kernels._functions), (_floats(gpu, 64), _floats(gpu, 64, 12))),
+        vc.kernel(fast_math=True)(numbers.element_functions), (_floats(gpu, 64), _floats(gpu, 64, 12))),
     "private arrays": lambda gpu: (kernels._sorted_rows, (_floats(gpu, 64, 8), _floats(gpu, 64, 8))),
     "loops": lambda gpu: (kernels._collatz, (_words(gpu, 64, 3),)),
     "vectors": lambda gpu: (kernels._rotated, (_words(gpu, 64, 4), _words(gpu, 64, 4), 3)),

@@ -65,7 +65,7 @@ class Strided:
 
 def programs(runtime: Any, launcher: Launcher, random: Random) -> str:
     """Kernels of all types, against Python on numpy's scalars."""
-    n, text = random_kernels.N, random_kernels.Program(random, halves=random.random() < 0.3).text()
+    n, text = random_kernels.N, random_kernels.RandomProgram(random, halves=random.random() < 0.3).text()
     memory = random.choice([runtime, Strided(runtime)])
     data = np.random.default_rng(random.getrandbits(32))
     few = data.random((2, n)) < 0.6
@@ -121,13 +121,13 @@ def formulas(runtime: vc.Runtime, launcher: Launcher, random: Random) -> str:
 
     def compare() -> None:
         results, expected = random_formulas.computed(text, case, formula.output)
-        arguments, target, memory = random_formulas.placed(case, runtime.array)
+        arguments, target, memory = random_formulas.arguments_of(case, runtime.array)
         values = vc.vectorize(function)(*arguments, *case.numbers).numpy()
         _require(values.dtype == dtype, case)
         np.testing.assert_array_equal(np.broadcast_to(values, case.shape), results, str(case))
         vc.vectorize(function)(*arguments, *case.numbers, out=target)
         np.testing.assert_array_equal(memory.numpy(), expected, str(case))
-        arguments, *_ = random_formulas.placed(case, runtime.array)
+        arguments, *_ = random_formulas.arguments_of(case, runtime.array)
         axis = random.choice([None, *range(values.ndim)])
         wide = dtype if dtype == "uint32" else "int32"
         sums = vc.reduce(combine, initial, map=function)(*arguments, *case.numbers, axis=axis).numpy()

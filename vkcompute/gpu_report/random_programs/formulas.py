@@ -125,7 +125,7 @@ def case(formula: Formula, random: Random) -> Case:
     return Case(shape, tuple(inputs), tuple(views), (output, whole), numbers, aliases, shift)
 
 
-def placed(case: Case, array: Any) -> tuple[list[Any], Any, Any]:
+def arguments_of(case: Case, array: Any) -> tuple[list[Any], Any, Any]:
     """The arguments and the result of a call, with memory made by `array`; then the memory of the result."""
     memory = [array(host) for host in case.inputs]
     arguments = [strided.of(base) for strided, base in zip(case.views, memory, strict=True)]
@@ -143,7 +143,7 @@ def computed(text: str, case: Case, output: str) -> tuple[Any, Any]:
     """The results for each element by Python's own ints, and what the memory of the result then holds."""
     scope = executed(text)
     scope["np"] = SimpleNamespace(**CONVERSIONS)
-    arguments, target, memory = placed(case, np.array)
+    arguments, target, memory = arguments_of(case, np.array)
     rows = np.broadcast_arrays(*arguments, np.empty(case.shape))[:2]
     flat = [
         scope["f"](*map(int, operands), *case.numbers) for operands in zip(*[row.ravel() for row in rows], strict=True)

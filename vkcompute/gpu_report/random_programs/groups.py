@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.gpu_report.random_programs.kernels import _PREAMBLE, N, Program, indented
+from vkcompute.gpu_report.random_programs.kernels import _PREAMBLE, N, RandomProgram, indented
 from vkcompute.gpu_report.random_programs.oracle import Host, computed_on_host, module, on_host
 
 N_GROUPS = 2
@@ -29,11 +29,11 @@ _SUBGROUP = """k0 = add(K); k1 = mul(K); k2 = min(K); k0 = max(K); k1 = and_(K);
     b1 = all(B); k2 = broadcast_first(K); k0 = shuffle_xor(K, LANES); k1 = shuffle(K, LANES); f0 = shuffle(F1, LANES)"""
 
 
-class GroupProgram(Program):
+class GroupProgram(RandomProgram):
     """Draws one program from a random generator."""
 
     def text(self) -> str:
-        """A module with kernel(x, y, z, out, uo, fo, total, extreme), whose first arrays are those of `Program`."""
+        """A module, with kernel(x, y, z, out, uo, fo, total, extreme), the first ones as of `RandomProgram`."""
         self._of_total, self._of_extreme = self._random.choice([*_ATOMICS]), self._random.choice(_FOR_FLOATS)
         start = [
             "i, me = vc.local_id(0), vc.global_id(0)",

@@ -148,7 +148,7 @@ _HALVES = _split(
 _TOKEN = re.compile(r"\b(I3|I2|F1|[KUBFWVPLCDESTIMXJGH])\b")
 
 
-class Program:
+class RandomProgram:
     """Draws one program from a random generator, with `halves` also of float16."""
 
     def __init__(self, random: Random, *, halves: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vkcompute.compiled.block_access import SINGLE, Block
+from vkcompute.compiled.block_access import SINGLE, ElementBlock
 from vkcompute.compiled.blocks import block_of, fits
 from vkcompute.compiled.target import computes_by_words
 from vkcompute.jit.elementwise.broadcasting import Mask
@@ -16,7 +16,7 @@ from vkcompute.runtime.tuning import tuning_of
 
 def blocks_of(
     runtime: Runtime, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array], outs: Sequence[Array] = ()
-) -> Block:
+) -> ElementBlock:
     """Returns the blocks of a launch: single elements where an argument is not padded.
 
     If an array is repeated along some axes, so are they where no block divides the last axis.
@@ -35,7 +35,7 @@ def blocks_of(
 
 def mixed_blocks_of(
     runtime: Runtime, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array], outs: Sequence[Array]
-) -> Block:
+) -> ElementBlock:
     """Returns the blocks of a launch for elements, of any arrays.
 
     Where the device mixes blocks, these are single elements only if all arrays would be accessed singly.

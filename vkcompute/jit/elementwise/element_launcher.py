@@ -10,7 +10,7 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from vkcompute.compiled.arguments import bound, group_of
-from vkcompute.compiled.block_access import SINGLE, Block, BlockAccess
+from vkcompute.compiled.block_access import SINGLE, BlockAccess, ElementBlock
 from vkcompute.compiled.blocks import fits
 from vkcompute.compiled.host_arrays import HostArrays, is_host_array
 from vkcompute.compiled.launches import Compiled, pushed
@@ -179,7 +179,7 @@ def element_program(
     masks: tuple[Mask, ...],
     wanted: tuple[str, ...],
     views: tuple[bool, ...],
-    block: Block,
+    block: ElementBlock,
 ) -> Program:
     """Builds the kernel that applies a function to each element.
 
@@ -217,7 +217,7 @@ def _block_program(
     masks: tuple[Mask, ...],
     wanted: tuple[str, ...],
     views: tuple[bool, ...],
-    block: Block,
+    block: ElementBlock,
 ) -> Program | None:
     """Builds the kernel that applies a function to blocks of elements; None if it is not limited by memory."""
     if any(map(has_parts, signature)) or any(ELEMENTS[dtype] in PARTS for dtype in wanted):
@@ -354,7 +354,7 @@ class ElementLauncher:
         call: Call,
         masks: tuple[Mask, ...],
         wanted: tuple[str, ...],
-        block: Block,
+        block: ElementBlock,
     ) -> None:
         """Launches the function in windows; keeps a plan if there is one window, and no argument is copied."""
         given = [arg for arg in args if type(arg) is Array]

@@ -14,6 +14,7 @@ import numpy as np
 
 from vkcompute.compiled.arguments import suggestion
 from vkcompute.frontend.source import Definition, Source, definition_of, function_def
+from vkcompute.frontend.syntax import parse_expression
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.other_words import in_kernels, in_syntax
 from vkcompute.jit.library import catalog  # noqa: F401
@@ -54,7 +55,7 @@ def _parsed(given: str, arguments: str | None, rule: str) -> Definition:
     """Makes a function that returns the expression. Python never runs it: the compiler reads its tree."""
     text = " ".join(given.split())
     try:
-        body = ast.parse(text, mode="eval").body
+        body = parse_expression(text)
         order = _arguments(text, body, arguments, rule)
         source = _source(text, body, order)
         tree = ast.copy_location(ast.Expression(ast.Lambda(source.tree.args, body)), body)

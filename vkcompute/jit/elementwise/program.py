@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 
 from vkcompute import ir
-from vkcompute.compiled.block_access import Block, BlockAccess
+from vkcompute.compiled.block_access import BlockAccess, ElementBlock
 from vkcompute.compiled.specialization import Specialization, iterations_of
 from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError, MissingFeature, hides_calls
@@ -241,7 +241,7 @@ class Body:
         """Declares push constants for the layouts of the results that are views."""
         return [self.layout(c, len(self._masks) + at) if view else None for at, view in enumerate(views)]
 
-    def block_arguments(self, c: Compiler, block: Block, axis: int | None = None) -> list[BlockArgument]:
+    def block_arguments(self, c: Compiler, block: ElementBlock, axis: int | None = None) -> list[BlockArgument]:
         """Declares bindings and push constants, and returns the arguments.
 
         If an array is repeated along some axes, and none is accessed singly, the block lies within the last one.

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.compiled.arguments import MOST_ELEMENTS, group_of, refuse_complex
-from vkcompute.compiled.block_access import SINGLE, Block
+from vkcompute.compiled.block_access import SINGLE, ElementBlock
 from vkcompute.compiled.launches import Compiled
 from vkcompute.compiled.plan import Plan, places
 from vkcompute.dtypes import can_cast, lookup
@@ -34,8 +34,9 @@ from vkcompute.jit.elementwise.dispatch import (
 )
 from vkcompute.jit.elementwise.element_launcher import Arguments, ElementLauncher, check_out, layouts, values
 from vkcompute.jit.elementwise.program import Formula, ProgramSource
+from vkcompute.jit.elementwise.reduction_methods import IDENTITY
 from vkcompute.jit.elementwise.sharded import by_device, joined
-from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, stages
+from vkcompute.jit.elementwise.stages import Stage, stage_program, stages
 from vkcompute.jit.launcher import is_exact
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.graphs.graph import temporary
@@ -326,7 +327,9 @@ def _is_plain(axis: Any) -> bool:
     return axis is None or type(axis) is int or (type(axis) is tuple and set(map(type, axis)) <= {int})
 
 
-def _block(signature: Signature, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array]) -> Block:
+def _block(
+    signature: Signature, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array]
+) -> ElementBlock:
     """Returns the blocks in which the elements of arrays can be loaded."""
     if any(type(kind) is tuple and len(kind) > 2 for kind in signature):
         return SINGLE

@@ -1,4 +1,4 @@
-"""Stages of a reduction: their kernels, in the kernel language, and their sizes.
+"""Stages of a reduction: their sizes and programs.
 
 A stage reduces (n_rows, n, n_columns) elements to (n_rows, n_chunks, n_columns), in row-major order. Long rows take
 several stages.
@@ -9,221 +9,36 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from copy import copy
-from functools import cache, partial, reduce
-from types import FunctionType
-from typing import Any, NamedTuple, cast
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
-from vkcompute.compiled.block_access import SINGLE, Block, BlockAccess
-from vkcompute.frontend.source import Source, definition_of, read
+from vkcompute.compiled.block_access import SINGLE, BlockAccess, ElementBlock
 from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
+from vkcompute.jit.elementwise import reduction_methods
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
+from vkcompute.jit.elementwise.reduction_methods import (
+    BLOCKS,
+    IDENTITY,
+    LANES,
+    METHODS,
+    MOST_COPIED_COST,
+    PADDING,
+    REGISTERS,
+    TILE,
+    UNIT,
+    WHOLE,
+    WIDTH,
+    kernel_sources,
+    method_for,
+)
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.values import Kind, Number
-from vkcompute.jit.library.ids import global_id, group_id, local_id
-from vkcompute.jit.library.workgroup import barrier, shared
-
-CHUNK = 64
-"""Elements that one invocation of a serial stage reduces."""
-SHORT = 256
-"""The longest rows that an invocation reduces whole on a CPU, where one more launch takes longer than the elements."""
-FEW_ROWS = 16
-"""Rows that one invocation of a stage of many rows reduces. CPUs read more of them at a slower rate."""
-WHOLE, BLOCKS, PADDING = "whole", "blocks", "padding"
-"""Ends of rows: behind a whole chunk, a whole block of elements, or elements of a block that are no part of the row."""
-WIDTH, EACH = 64, 16
-"""Invocations of a workgroup, and elements that each of a cooperative stage reduces first."""
-LANES, UNIT, STEP_BITS, TILE = 8, 8, 6, 4096
-"""Of interleaved stages: adjacent invocations, elements that each takes in turn, the logarithm of
-their product, and elements that all of them take together.
-CPUs run the lanes as one vector, which then loads adjacent cache lines."""
-LONG = 512
-"""The fewest elements of an interleaved row."""
-AT_ONCE, TALL = 4, 128
-"""Of wide stages: rows that are combined first, and all rows of an invocation. CPUs read much of a few rows at twice
-the rate of little of many."""
-FEWEST_COLUMNS = 512
-"""The fewest columns of a wide stage."""
-MOST_COPIED_COST = 20
-"""Cost of a function that interleaved and wide stages call for dozens of elements: drivers compile each call."""
-_REGISTERS = 64
-"""Words of the results of an invocation of a wide stage: of blocks of columns that are LANES blocks apart."""
 
 
-def _serial(
-    begin: Any, extend: Any, store: Any, divided: Any, size: Any, chunk: Any, end: Any, n_results: Any, n: Any,
-    n_chunks: Any,
-) -> None:  # fmt: skip
-    """Each invocation reduces contiguous elements, one block after the other."""
-    i = global_id(0)
-    if i < n_results:
-        row, at = divided(i, n_chunks)
-        first = at * chunk
-        offset, count = row * n + first, min(chunk, n - first)
-        result = begin(offset, count if end == PADDING else size)
-        for k in range(size, chunk if end == WHOLE else count, size):  # a constant number of iterations is unrolled
-            result = extend(result, offset + k, k, count - k if end == PADDING else size)
-        store(i, result)
-
-
-def _columns(
-    begin: Any, extend: Any, store: Any, divided: Any, size: Any, chunk: Any, end: Any, n_results: Any, n: Any,
-    n_chunks: Any, n_columns: Any,
-) -> None:  # fmt: skip
-    """Each invocation reduces rows of a block of columns; offsets, results and columns count as blocks."""
-    i = global_id(0)
-    if i < n_results:
-        row, column = divided(i, n_columns)
-        row, at = divided(row, n_chunks)
-        first = at * chunk
-        offset, count = (row * n + first) * n_columns + column, min(chunk, n - first)
-        result = begin(offset, size)
-        for k in range(1, chunk if end == WHOLE else count):
-            offset += n_columns
-            result = extend(result, offset, k, size)
-        store(i, result)
-
-
-def _cooperative(
-    begin: Any, extend: Any, combined: Any, store: Any, dtype: Any, size: Any, n_results: Any, n: Any, n_chunks: Any,
-) -> None:  # fmt: skip
-    """Each workgroup reduces WIDTH * EACH contiguous elements; its partial results are combined pairwise, in order."""
-    parts = shared(WIDTH, dtype)
-    group, here = group_id(0), local_id(0)
-    row, start = group // n_chunks, group % n_chunks * (WIDTH * EACH)
-    first = start + here * EACH
-    if first < n and group < n_results:
-        offset, count = row * n + first, min(EACH, n - first)
-        if count == EACH:  # with a constant number of iterations, all loads are started before the first is awaited
-            result = begin(offset, EACH)
-            for k in range(size, EACH, size):
-                result = extend(result, offset + k, k, EACH)
-        else:
-            result = begin(offset, count)
-            for k in range(size, count, size):
-                result = extend(result, offset + k, k, count - k)
-        parts[here] = result
-    barrier()
-    n_parts = min(WIDTH, (n - start + EACH - 1) // EACH)
-    step = 1
-    while step < n_parts:
-        at = here * 2 * step
-        if at + step < n_parts:
-            parts[at] = combined(parts[at], parts[at + step])
-        step *= 2
-        barrier()
-    if here == 0 and group < n_results:
-        store(group, parts[0])
-
-
-def _interleaved(
-    extend: Any, combined: Any, neutral: Any, units: Any, total: Any, store: Any, divided: Any, size: Any,
-    n_results: Any, n: Any, n_chunks: Any,
-) -> None:  # fmt: skip
-    """Each of LANES invocations reduces every LANES-th unit: first the elements with the same number in their units.
-
-    Single elements are reduced in the same order, in fewer registers.
-    """
-    i = global_id(0)
-    if i < n_results:
-        row, at = divided(i, n_chunks)
-        tile, lane = divided(at, LANES)
-        first, row, step = tile * TILE + lane * UNIT, row * n, LANES * UNIT
-        result = neutral()
-        if size == 1:
-            for k in range(UNIT):
-                part = neutral()
-                for j in range(min((n - first - k + step - 1) >> STEP_BITS, TILE // step)):
-                    part = extend(part, row + first + k + j * step, 0, 1)
-                result = combined(result, part)
-        else:
-            n_units = min((n - first + step - 1) >> STEP_BITS, TILE // step)
-            n_whole = min((n - first + step - UNIT) >> STEP_BITS, TILE // step)
-            parts = units(None, row + min(first, n - 1 & -UNIT), 0, n - first, 0)
-            for j in range(n_whole // AT_ONCE):
-                parts = units(parts, row + first + j * AT_ONCE * step, j * AT_ONCE * step, UNIT, AT_ONCE)
-            done = max(n_whole // AT_ONCE * AT_ONCE, 0)
-            for j in range(min(n_units - done, AT_ONCE)):
-                at = (done + j) * step
-                parts = units(parts, row + first + at, at, n - first - at, 1)
-            result = total(parts)
-        store(i, result)
-
-
-def _wide(
-    of_columns: Any, store_columns: Any, divided: Any, size: Any, spread: Any, chunk: Any, n_results: Any, n: Any,
-    n_chunks: Any, n_columns: Any,
-) -> None:  # fmt: skip
-    """Each invocation reduces rows of several blocks of columns, AT_ONCE rows of a block after the other."""
-    i = global_id(0)
-    if i < n_results:
-        row, at = divided(i, (n_columns + LANES * spread * size - 1) // (LANES * spread * size) * LANES)
-        group, lane = divided(at, LANES)
-        column = (group * LANES * spread + lane) * size
-        row, at = divided(row, n_chunks)
-        first = at * chunk
-        offset, count = (row * n + first) * n_columns, max(min(chunk, n - first), 1)
-        values = of_columns(None, offset, column, n_columns, 0, 1)
-        n_single = 1 + (count - 1 & AT_ONCE - 1)
-        for k in range(1, n_single):
-            values = of_columns(values, offset, column, n_columns, k, 1)
-        for k in range((count - 1) // AT_ONCE):
-            values = of_columns(values, offset, column, n_columns, n_single + k * AT_ONCE, AT_ONCE)
-        store_columns((row * n_chunks + at) * n_columns, column, n_columns, values)
-
-
-def _identity(x: Any) -> Any:
-    """Returns the element unchanged."""
-    return x
-
-
-class Method(NamedTuple):
-    """One row of the table of methods to reduce chunks.
-
-    Attributes:
-        kernel: in the kernel language, for workgroups of WIDTH invocations.
-        chunk: number of elements that become one.
-        n_results: number of results of a workgroup, or of blocks of columns.
-    """
-
-    kernel: Any
-    chunk: int
-    n_results: int
-
-
-METHODS = {
-    "serial": Method(_serial, CHUNK, WIDTH),
-    "short": Method(_serial, SHORT, WIDTH),
-    "few rows": Method(_columns, CHUNK, WIDTH),
-    "many rows": Method(_columns, FEW_ROWS, WIDTH),
-    "cooperative": Method(_cooperative, WIDTH * EACH, 1),
-    "interleaved": Method(_interleaved, TILE // LANES, WIDTH),
-    "wide": Method(_wide, TALL, WIDTH),
-}
-IDENTITY = definition_of(cast(FunctionType, _identity))
-
-
-@cache
-def _kernels() -> dict[FunctionType, Source]:
-    return {row.kernel: read(row.kernel) for row in METHODS.values()}
-
-
-def _method(n: int, n_columns: int, *, cooperative: bool, commutes: bool) -> str:
-    """Returns the method for rows of `n` elements."""
-    if n_columns > 1:
-        if n >= TALL and n_columns >= FEWEST_COLUMNS and not cooperative:
-            return "wide"
-        return "many rows" if n > CHUNK else "few rows"
-    if cooperative:
-        return "cooperative" if n > CHUNK else "serial"
-    if commutes and n >= LONG:
-        return "interleaved"
-    return "short" if CHUNK < n <= SHORT else "serial"
-
-
-class Form(NamedTuple):
+class StagePattern(NamedTuple):
     """The pattern of a stage's kernel.
 
     Attributes:
@@ -237,7 +52,7 @@ class Form(NamedTuple):
     method: str
     end: str
     last: bool
-    block: Block
+    block: ElementBlock
     axis: int | None = None
 
 
@@ -253,7 +68,7 @@ class Stage(NamedTuple):
     n: int
     n_columns: int
 
-    def form(self, block: Block, lengths: Sequence[int] = (), *, last: bool) -> Form:
+    def form(self, block: ElementBlock, lengths: Sequence[int] = (), *, last: bool) -> StagePattern:
         """Returns the pattern of the kernel for arrays that these blocks fit; single elements where they do not.
 
         Args:
@@ -269,7 +84,7 @@ class Stage(NamedTuple):
             end = PADDING if self.n % UNIT else WHOLE
         elif self.method == "wide":
             end = BLOCKS
-        return Form(self.method, end, last, block, self._axis(lengths) if block.size > 1 else None)
+        return StagePattern(self.method, end, last, block, self._axis(lengths) if block.size > 1 else None)
 
     def _axis(self, lengths: Sequence[int]) -> int | None:
         """Returns the axis that the stage reduces; None if it is not one. An empty axis counts as one element."""
@@ -314,7 +129,7 @@ def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool, commutes: 
     """
     planned: list[Stage] = []
     while not planned or n > 1:
-        method = _method(n, n_columns, cooperative=cooperative, commutes=commutes)
+        method = method_for(n, n_columns, cooperative=cooperative, commutes=commutes)
         planned.append(Stage(method, n_rows, n, n_columns))
         n = planned[-1].pushes[2]
     return planned
@@ -328,7 +143,7 @@ def stage_program(
     dtype: str | None,
     signature: Signature,
     masks: tuple[Mask, ...],
-    form: Form,
+    form: StagePattern,
     wanted: str | None,
     more: Signature = (),
     *,
@@ -355,10 +170,18 @@ def stage_program(
     most_cost = MOST_COPIED_COST if method in ("interleaved", "wide") else MOST_COST
     costs_much = (block.size > 1 or method == "wide") and _cost(body, pair, kind, real) > most_cost
     block, kernel = SINGLE if costs_much else block, METHODS[method].kernel
-    columns, stored = kernel in (_columns, _wide) and block.size > 1, SCALARS[wanted] if wanted else kind
-    spread = 1 if costs_much else max(_REGISTERS // (block.size * max(kind.bits // 32, 1)), 1)
+    columns, stored = (
+        kernel in (reduction_methods.columns, reduction_methods.wide) and block.size > 1,
+        SCALARS[wanted] if wanted else kind,
+    )
+    spread = 1 if costs_much else max(REGISTERS // (block.size * max(kind.bits // 32, 1)), 1)
     c = body.compiler(WIDTH, real)
-    c.evaluator.sources |= {**_kernels(), **IDENTITY.sources, **combine.sources, **(finish.sources if finish else {})}
+    c.evaluator.sources |= {
+        **kernel_sources(),
+        **IDENTITY.sources,
+        **combine.sources,
+        **(finish.sources if finish else {}),
+    }
     load = body.block_arguments(c, block, axis) if block.size > 1 else []
     arguments = [] if load else body.arguments(c)
     out: Any = BlockAccess(c.function, "out", stored, block, is_result=True) if columns else result(c, stored.name)
@@ -373,7 +196,7 @@ def stage_program(
         at = c.cast(offset, UINT32)
         if not load:
             return [body.typed(c, body.at(c, arguments, at), kind)]
-        if kernel is not _columns:
+        if kernel is not reduction_methods.columns:
             at = c.builder.compute("div", at, c.builder.const(block.size, UINT32))
         loaded = [arg.first(at) if steps is None else arg.next(at, c.cast(steps, UINT32)) for arg in loads[which]]
         return [body.typed(c, body.call(c, *row), kind) for row in zip(*loaded, strict=True)]
@@ -491,7 +314,7 @@ def stage_program(
     }
     names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
     c.inline(kernel, [given[name] for name in names], {}, ast.Pass())
-    n_columns = block.size * spread if kernel is _wide else block.size if columns else 1
+    n_columns = block.size * spread if kernel is reduction_methods.wide else block.size if columns else 1
     return Program(c, (stored.name,), block=n_columns, strided=tuple(body.strided))
 
 

@@ -176,8 +176,8 @@ def limited(builder: Any, view: View, at: Value) -> Value:
     memory = view.memory
     n_elements = (memory.length or 1) // (2 if view.element in PARTS and not view.unit else 1)
     last = builder.const(n_elements - units_of(view), UINT32)
-    place: Value = builder.bitcast(builder.compute("min", builder.bitcast(at, UINT32), last), INT32)
-    return place
+    offset: Value = builder.bitcast(builder.compute("min", builder.bitcast(at, UINT32), last), INT32)
+    return offset
 
 
 def retyped(c: Any, array: ArrayValue, element: Scalar) -> View:

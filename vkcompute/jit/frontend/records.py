@@ -55,7 +55,7 @@ def field(c: Any, record: Record, name: Any) -> Any:
     view = array_views.field(c, array_views.whole(c, record.array), name)
     if view.ndim:
         return view
-    return Record(view) if isinstance(view.element, RecordType) else c.arrays.load(view, _place(c, view))
+    return Record(view) if isinstance(view.element, RecordType) else c.arrays.load(view, _offset(c, view))
 
 
 def assign_field(c: Any, record: Record, name: Any, value: Any) -> None:
@@ -66,13 +66,13 @@ def assign_field(c: Any, record: Record, name: Any, value: Any) -> None:
     elif isinstance(view.element, RecordType):
         assign(c, Record(view), value)
     else:
-        c.arrays.store(view, _place(c, view), value)
+        c.arrays.store(view, _offset(c, view), value)
 
 
-def _place(c: Any, view: View) -> Value:
+def _offset(c: Any, view: View) -> Value:
     """Returns the offset of the only element of an array without axes."""
-    place: Value = c.offsets.checked(view.first, view.inside)
-    return place
+    offset: Value = c.offsets.checked(view.first, view.inside)
+    return offset
 
 
 def assign(c: Any, target: Record, value: Any) -> None:

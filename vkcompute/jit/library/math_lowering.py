@@ -23,11 +23,12 @@ from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.type_rules import KernelTypes
 from vkcompute.jit.frontend.values import Kind, Number
-from vkcompute.jit.library import catalog, elementary, special  # noqa: F401
+from vkcompute.jit.library import catalog, elementary, special, trigonometric  # noqa: F401
 from vkcompute.jit.library.coefficients import Double, Single
 from vkcompute.jit.library.fixed_point import FixedPoint
 
 _MOST_COPIES = 2
+_IMPLEMENTATIONS = elementary, trigonometric, special
 
 
 def lower_math(function: ir.Function, *, fast: bool, target: ir.Target = ANY) -> ir.Function:
@@ -104,7 +105,7 @@ def _routine(code: str, kind: Scalar, by_words: bool = False) -> Routine:
     form: Any = Single if kind is FLOAT32 else FixedPoint if by_words else Double
     function = ir.Function(code)
     compiler = Compiler(function, KernelTypes(kind))
-    written = getattr(elementary, code, None) or getattr(special, code)
+    written = next(getattr(module, code) for module in _IMPLEMENTATIONS if hasattr(module, code))
     params = tuple([Param(kind) for _ in range(written.__code__.co_argcount - 1)])
     args: list[Any] = [Number(param, Kind(kind)) for param in params]
     value = compiler.inline(written, [*args, form], {}, read(written).tree)

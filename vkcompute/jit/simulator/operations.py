@@ -129,7 +129,7 @@ def _compare_exchange(state: State, args: list[Any], memory: Any) -> Any:
 
 
 def _lockstep(access: Operation) -> Operation:
-    """Adds a barrier of the warp to an access to volatile memory, as ir/volatile_memory.py does."""
+    """Adds a barrier of the warp to an access to volatile memory, as ir/warps.py does."""
 
     def ordered(state: State, args: list[Any], attribute: Any) -> Any:
         result = access(state, args, attribute)

@@ -269,8 +269,8 @@ def _require_finite(array: HostArray, name: str, *, as_float32: bool) -> None:
             row, column = map(int, np.argwhere(bad)[0])
             value = block[row, column].item()
             problem = "NaN" if np.isnan(value) else f"infinity or a value too large for dtype({limit.name!r})"
-            place = f"row {first + row}, column {column}" if name == "X" else f"row {first + row}"
-            raise DataError(f"Input {name} contains {problem}.\nThe first is {value!r} in {place} (counted from 0).")
+            location = f"row {first + row}, column {column}" if name == "X" else f"row {first + row}"
+            raise DataError(f"Input {name} contains {problem}.\nThe first is {value!r} in {location} (counted from 0).")
 
 
 def _one_column(labels: HostArray, owner: str) -> HostArray:

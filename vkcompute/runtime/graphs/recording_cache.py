@@ -173,7 +173,7 @@ class RecordingCache:
     def _exact(self, choice: Choice) -> Key:
         """The key of a recording of a function that binds all arguments."""
         pairs = zip(self._ports.ports, choice.spans, strict=True)
-        return choice.exact[0], tuple([span[0].place + span[1] if port.is_read else None for port, span in pairs])
+        return choice.exact[0], tuple([span[0].location + span[1] if port.is_read else None for port, span in pairs])
 
     def replay(self, recording: GraphRecording, choice: Choice | None, times: int) -> Future:
         """Submits runs, with the copies before and after them. Returns the last future, or the first that failed."""

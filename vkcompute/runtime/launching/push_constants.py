@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.spirv.interface import Block
+from vkcompute.spirv.interface import InterfaceBlock
 
 CODES = {
     "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
@@ -28,7 +28,7 @@ class PushConstants:
         limits: (index, dtype) for each int that must fit a narrower type than that of its member, too.
     """
 
-    def __init__(self, kernel: str, block: Block | None) -> None:
+    def __init__(self, kernel: str, block: InterfaceBlock | None) -> None:
         self.kernel = kernel
         members = block.members if block else ()
         self.nbytes = block.nbytes if block else 0
@@ -156,7 +156,7 @@ def _fits(code: str, value: Any) -> bool:
     return True
 
 
-def _struct_format(block: Block) -> str:
+def _struct_format(block: InterfaceBlock) -> str:
     parts, at = ["<"], 0
     for member in block.members:
         parts.append(f"{member.offset_bytes - at}x" if member.offset_bytes > at else "")

@@ -9,42 +9,24 @@ import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute import array_namespace, dtypes
+from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.interrupts import BlockExit, begin_block
-from vkcompute.core.quirks import quirks_of
-from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory import dlpack, layout
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.copies import copy_elements, is_packed_first
 from vkcompute.runtime.memory.downloads import settle
 from vkcompute.runtime.memory.flat import Flags, Flat
 from vkcompute.runtime.memory.host_data import HostArray, broadcast, bytes_of, converted, warn_of_numpy
+from vkcompute.runtime.memory.mathematics import Mathematics, define_later
 from vkcompute.runtime.memory.printing import html, representation, text
-from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view, join_views
+from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view
 from vkcompute.runtime.scheduling.future import Future
-from vkcompute.runtime.tuning import tuning_of
-
-if TYPE_CHECKING:
-    from vkcompute.runtime.memory.mathematics import Mathematics
-else:
-
-    class Mathematics:
-        """Nothing: its methods are set below."""
-
-        __slots__ = ()
-
-
-_MOST_RUNS = 16_384
-"""Runs of bytes in a view beyond which a kernel copies it.
-
-Up to `Tuning.few_runs` it is copied by regions. Between these, a kernel copies short runs (`Quirks.region_elements`).
-"""
 
 
 class Array(StridedView, Mathematics):
@@ -90,7 +72,7 @@ class Array(StridedView, Mathematics):
             "numpy() of an array", "read() it into an array, or after the graph has run"
         )
         out = np.empty(self.shape, dtypes.on_host(self.dtype))
-        self.read(out)
+        self._download(out)
         return out
 
     def read(self, out: HostArray) -> None:
@@ -116,6 +98,12 @@ class Array(StridedView, Mathematics):
             self._staged(recorder.stage_download(out)).copy_from(self)
             return
         settle(out)
+        self._download(out)
+
+    def _download(self, out: HostArray) -> None:
+        """Waits for the data, and copies them into an array of the same shape, for which no copy is pending."""
+        if not self.size:
+            return
         if not self.contiguous:
             out[...] = self._strided(self._download_extent())
         elif out.flags.c_contiguous:
@@ -222,7 +210,7 @@ class Array(StridedView, Mathematics):
             raise TypeError(
                 f"copy_from takes a device array; got {type(other).__name__}; use write() for data of the host"
             )
-        if _is_packed_first(other, self):
+        if is_packed_first(other, self):
             axes = tuple(sorted(range(self.ndim), key=lambda axis: -self.strides[axis]))
             return copy_view(other.transpose(axes).copy(), self.transpose(axes))
         return copy_view(other, self)
@@ -567,35 +555,7 @@ class Array(StridedView, Mathematics):
         return html(self)
 
 
-_OPERATORS = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor", "matmul"
-DEFERRED = (
-    *[f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i")],
-    "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__neg__", "__pos__", "__invert__", "__abs__",
-    "__round__", "__contains__", "__array_function__", "__array_namespace__", "__array_ufunc__", "_assign", "_copied",
-    "_reordered", "_selected", "_take_elements", "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype",
-    "byteswap", "choose", "clip", "compress", "conj", "conjugate", "cumprod", "cumsum", "diagonal", "dot", "flatten",
-    "mT", "max", "mean", "min", "nonzero", "partition", "prod", "put", "ravel", "repeat", "round", "searchsorted",
-    "sort", "squeeze", "std", "sum", "swapaxes", "take", "to_device", "trace", "var",
-)  # fmt: skip
-"""Attributes of arrays that are defined on a higher floor, as they need its functions."""
-
-
-class _Deferred:
-    """An attribute of arrays that is not set yet: the first use of one sets all of them."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, array: Array | None, owner: type[Array]) -> Any:
-        for name, value in array_namespace.methods().items():
-            setattr(Array, name, value)
-        return getattr(owner if array is None else array, self._name)
-
-
-for _name in DEFERRED:
-    setattr(Array, _name, _Deferred(_name))
+define_later(Array)
 
 
 class Restored:
@@ -635,52 +595,6 @@ def copied(array: Array) -> Array:
     result = empty(array.runtime, array.shape, array.dtype)
     copy_elements(array, result)
     return result
-
-
-def copy_elements(source: Array, target: Array) -> None:
-    """Copies an array into another of the same shape and dtype, by a kernel where the runs of bytes are many."""
-    if _suits_kernel(target, source.strides, target.strides):
-        with suppress(MissingFeature):  # kernels on the device lack the dtype
-            target._take_elements(source)
-            return
-    copy_view(source, target)
-
-
-def join_arrays(sources: Sequence[Array], target: Array, axis: int) -> None:
-    """Copies arrays side by side along an axis into another: small ones in one task."""
-    for source in sources:
-        source.compute()
-    if not any(_suits_kernel(source, source.strides, target.strides) for source in sources):
-        join_views(sources, target, axis)
-        return
-    start = 0
-    for source in sources:
-        stop = start + source.shape[axis]
-        copy_elements(source, target[(slice(None),) * axis + (slice(start, stop),)])
-        start = stop
-
-
-def _suits_kernel(array: Array, *strides: layout.Shape) -> bool:
-    """True if a kernel copies elements of an array's shape, between memory with these strides, faster than regions."""
-    physical, itemsize = array.runtime.device.physical, array.dtype.itemsize
-    if dtypes.is_record(array.dtype):
-        return False
-    n_runs = max(layout.n_runs(array.shape, steps, itemsize) for steps in strides)
-    if n_runs <= tuning_of(physical).few_runs:
-        return False
-    return n_runs > _MOST_RUNS or array.size < n_runs * quirks_of(physical).region_elements
-
-
-def _is_packed_first(source: Array, target: Array) -> bool:
-    """True if a copy is faster by way of a contiguous one, which a kernel makes: in the order of the target's memory.
-
-    A graph that is being recorded takes the copy as it is: it would keep the contiguous one.
-    """
-    alike = source.shape == target.shape and source.dtype == target.dtype and source.runtime is target.runtime
-    if not alike or target.shares_elements or not _suits_kernel(target, source.strides, target.strides):
-        return False
-    (buffer, start, stop), (other, low, high) = source.range, target.range
-    return (buffer is not other or stop <= low or high <= start) and target.runtime.scheduler.recording() is None
 
 
 def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:

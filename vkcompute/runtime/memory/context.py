@@ -1,4 +1,4 @@
-"""Contexts: the part of a runtime that arrays, kernels and graphs hold."""
+"""Contexts: the part of a runtime that arrays, kernels and graphs hold; readers: its lazy arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from vkcompute.core.device import Device
 from vkcompute.core.lifetime import Handle
 from vkcompute.errors import again
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.memory.reader import Reader
 from vkcompute.runtime.memory.transfers import Transfers
 from vkcompute.runtime.scheduling.scheduler import Scheduler
 from vkcompute.runtime.tuning import tuning_of
@@ -146,3 +145,33 @@ def kernel_of(context: Context, key: Hashable, make: Callable[[], _T]) -> _T:
             if kernel is None:
                 kernel = context._kernels[key] = make()
     return kernel
+
+
+class Reader(weakref.ref[Any]):
+    """A weak reference to a lazy array. A buffer calls it back before it is overwritten."""
+
+    __slots__ = ()
+
+    @property
+    def is_done(self) -> bool:
+        """True if the array no longer needs the buffer: it is computed, or nobody has it."""
+        array = self()
+        return array is None or not array.is_pending
+
+    def compute(self) -> None:
+        """Computes the array after those that need it: it may be computed with them.
+
+        Does nothing for one that another thread's recording is to compute.
+        """
+        array = self()
+        expression = None if array is None else array.expression
+        if array is None or expression is None or array.is_of_other_recording:
+            return
+        del array
+        for reader in reversed(expression.readers):
+            reader.compute()
+        array = self()
+        if array is not None:
+            array.compute()
+
+    before_overwriting = compute

@@ -5,6 +5,13 @@ from typing import Any
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
+DEFERRED: tuple[str, ...]
+
+class Deferred:
+    def __init__(self, arrays: type[Array], name: str) -> None: ...
+
+def define_later(arrays: type[Array]) -> None: ...
+
 class Mathematics:
     def __add__(self, other: Any, /) -> Array: ...
     def __radd__(self, other: Any, /) -> Array: ...

@@ -18,8 +18,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.dtypes import letter
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
-from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
-from vkcompute.runtime.memory.reader import Reader
+from vkcompute.runtime.memory.context import ONE_RUNTIME, Context, Reader
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.current import unrecorded
 from vkcompute.runtime.scheduling.future import Future
@@ -131,9 +130,9 @@ class StridedView:
         self.launch_key: Any = None
         self.span: Any = None
         if self._contiguous:
-            self._place(buffer)
+            self._bind(buffer)
         else:
-            self.launch_key = (buffer.place + offset, shape, letter(dtype), strides)
+            self.launch_key = (buffer.location + offset, shape, letter(dtype), strides)
             self.span = self.range
 
     @classmethod
@@ -157,16 +156,17 @@ class StridedView:
         self = cls.__new__(cls)
         self.runtime, self._buffer, self._expression, self._contiguous = runtime, buffer, None, True
         self._offset, self._shape, self._dtype, self._nbytes, self._base = 0, shape, dtype, nbytes, None
-        self.launch_key = buffer.place, shape, dtype.char + ("." if nbytes == buffer.used_bytes else "")  # as `_place`
+        end = "." if nbytes == buffer.used_bytes else ""  # as in `_bind`
+        self.launch_key = buffer.location, shape, dtype.char + end
         self.span = buffer, 0, nbytes
         return self
 
-    def _place(self, buffer: Buffer) -> None:
+    def _bind(self, buffer: Buffer) -> None:
         """Sets the key and the span of contiguous elements."""
         # "." marks the end of the buffer, where padding follows. Elsewhere the next bytes belong to other views.
         stop = self._offset + self._nbytes
         end = "." if stop == buffer.used_bytes else ""
-        self.launch_key = (buffer.place + self._offset, self._shape, letter(self._dtype) + end)
+        self.launch_key = (buffer.location + self._offset, self._shape, letter(self._dtype) + end)
         self.span = (buffer, self._offset, stop)
 
     def __getattr__(self, name: str) -> Any:

@@ -36,10 +36,10 @@ class Window(Array):
         self.launch_key = (*self.launch_key, object())  # windows of the same bytes may have different arrays
         self.span = (first.buffer, start, first.span[2])
         self.others: list[Range] = [*dict.fromkeys(member.span for member in members[1:] if member.size)]
-        self._pin = pin  # keeps the members at their places
+        self._pin = pin  # keeps the members at their offsets
 
 
-class Place(NamedTuple):
+class WindowOffset(NamedTuple):
     """The place of an array in windows.
 
     Attributes:
@@ -70,7 +70,7 @@ def ranges_overlap(groups: Sequence[Sequence[Range]]) -> bool:
     return False
 
 
-def windows_over(arrays: Sequence[Array]) -> tuple[list[Window], list[Place]]:
+def windows_over(arrays: Sequence[Array]) -> tuple[list[Window], list[WindowOffset]]:
     """Returns the fewest windows over arrays of one runtime and dtype, and the place of each array.
 
     Pins the buffers, which have memory, as long as one of the windows exists.
@@ -84,13 +84,13 @@ def windows_over(arrays: Sequence[Array]) -> tuple[list[Window], list[Place]]:
         runtime.scheduler.residency.pin(pin, [array.buffer for array in arrays])
         align = runtime.device.memory.align
         windows: list[Window] = []
-        places: dict[int, Place] = {}
+        offsets: dict[int, WindowOffset] = {}
         for group, begin, end in _groups(arrays, align, most):
             members = [arrays[at] for at in group]
             for at in group:
-                places[at] = Place(len(windows), (_start(arrays[at]) - begin) // itemsize)
+                offsets[at] = WindowOffset(len(windows), (_start(arrays[at]) - begin) // itemsize)
             windows.append(Window(members, begin - members[0].buffer.offset, end - begin, pin))
-    return windows, [places[at] for at in range(len(arrays))]
+    return windows, [offsets[at] for at in range(len(arrays))]
 
 
 def _start(array: Array) -> int:

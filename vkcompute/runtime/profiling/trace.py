@@ -262,7 +262,7 @@ class Trace:
             row = next((at for at, end in enumerate(rows) if end <= span.start_ns), len(rows))
             rows[row : row + 1] = [span.stop_ns]
             rows_by_track[track].append((row, span))
-        return {track: placed for track, placed in rows_by_track.items() if placed}
+        return {track: rows for track, rows in rows_by_track.items() if rows}
 
     def _origin(self) -> int:
         return min((span.start_ns for _, span in self._spans()), default=0)

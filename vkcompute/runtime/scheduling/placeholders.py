@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn, cast
 
 from vkcompute.core.buffer import PADDING, Buffer
-from vkcompute.core.memory import Block
+from vkcompute.core.memory_pool import MemoryBlock
 
 
 def _raise_absent(what: str) -> NoReturn:
@@ -42,7 +42,7 @@ class Placeholder(Buffer):
         self.owner, self.what, self.is_input = owner, what, is_input
         self.offset, self.used_bytes = 0, nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
-        self.block, self.place = cast(Block, _NoBlock(what)), Block.place_of_none()
+        self.block, self.location = cast(MemoryBlock, _NoBlock(what)), MemoryBlock.location_of_none()
         self.host, self.readers = None, {}
 
     def __getattr__(self, _name: str) -> Any:

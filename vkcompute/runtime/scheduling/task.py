@@ -66,18 +66,18 @@ There are arguments only if the launch registers fewer ranges than it binds.
 def in_place(
     command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Keep
 ) -> tuple[Sequence[Any], Keep]:
-    """Returns a launch with descriptor sets for the places where its buffers are. Requires the device's lock."""
+    """Returns a launch with descriptor sets for the locations where its buffers are. Requires the device's lock."""
     kernel, sets, cost, args = keep
     if args:
         writes, reads = kernel.ranges_among(args)
     pairs = *zip(kernel.reads, reads, strict=False), *zip(kernel.writes, writes, strict=False)  # windows have more
     bound = {at: (buffer, start) for at, (buffer, start, _) in pairs}
     # Places of bytes are compared, not of buffers: a plan serves all arrays that begin at the same byte.
-    places = {at: buffer.place + start for at, (buffer, start) in bound.items()}
-    if all(place == sets.ranges[at][0] for at, place in places.items()):
+    locations = {at: buffer.location + start for at, (buffer, start) in bound.items()}
+    if all(location == sets.ranges[at][0] for at, location in locations.items()):
         return command, keep
     successor = sets.successor
-    if successor is None or any(place != successor.ranges[at][0] for at, place in places.items()):
+    if successor is None or any(location != successor.ranges[at][0] for at, location in locations.items()):
         anywhere = next(iter(bound.values()))[0]  # for bindings that the kernel does not access
         ranges = [
             (*bound[at], nbytes) if at in bound else (anywhere, 0, min(nbytes, anywhere.nbytes))

@@ -75,10 +75,10 @@ def _windows(lengths: tuple[int, ...], counts: tuple[int, ...]) -> Any:
     n_axes = len(lengths)
     for axis, (n, count) in enumerate(zip(lengths, counts, strict=True)):
         first, last = _bounds(n, count)
-        places = np.minimum(first[:, None] + np.arange(max(last - first)), last[:, None] - 1)
+        indices = np.minimum(first[:, None] + np.arange(max(last - first)), last[:, None] - 1)
         shape = [1] * (2 * n_axes)
-        shape[axis], shape[n_axes + axis] = places.shape
-        total = total + places.reshape(shape) * math.prod(lengths[axis + 1 :])
+        shape[axis], shape[n_axes + axis] = indices.shape
+        total = total + indices.reshape(shape) * math.prod(lengths[axis + 1 :])
     return torch.from_numpy(np.ascontiguousarray(total.reshape(*counts, -1)))
 
 
@@ -89,9 +89,9 @@ def _largest(n_axes: int) -> Callable[..., Any]:
             resize_to(tensor, shape)
         if not out.numel():
             return out, indices
-        places = _windows(tuple(self.shape[-n_axes:]), tuple(output_size)).to("vk")
-        values, best = self.flatten(-n_axes)[..., places].max(-1)
-        chosen = places.expand(*values.shape, places.shape[-1]).gather(-1, best.unsqueeze(-1)).squeeze(-1)
+        elements = _windows(tuple(self.shape[-n_axes:]), tuple(output_size)).to("vk")
+        values, best = self.flatten(-n_axes)[..., elements].max(-1)
+        chosen = elements.expand(*values.shape, elements.shape[-1]).gather(-1, best.unsqueeze(-1)).squeeze(-1)
         out.copy_(values)
         indices.copy_(chosen)
         return out, indices

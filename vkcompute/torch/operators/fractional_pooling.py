@@ -11,8 +11,8 @@ from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import resize_to
 
 
-def _places(n_in: int, n_out: int, length: int, shift: Any) -> Any:
-    """Returns the places of the windows along an axis, (..., windows, length); the last window ends at the border."""
+def _elements(n_in: int, n_out: int, length: int, shift: Any) -> Any:
+    """Returns the indices of the windows along an axis, (..., windows, length); the last window ends at the border."""
     starts = torch.arange(n_out, device="vk", dtype=shift.dtype)
     step = (n_in - length) / (n_out - 1) if n_out > 1 else 0.0
     shift = shift.unsqueeze(-1)
@@ -22,7 +22,7 @@ def _places(n_in: int, n_out: int, length: int, shift: Any) -> Any:
 
 
 def _pooled(self: Any, lengths: Sequence[int], output_size: Sequence[int], shifts: Any) -> tuple[Any, Any]:
-    """Returns the maxima and their places in the image."""
+    """Returns the maxima and their indices in the image."""
     n = len(lengths)
     sizes = self.shape[-n:]
     if any(out + length - 1 > size for out, length, size in zip(output_size, lengths, sizes, strict=True)):
@@ -31,10 +31,10 @@ def _pooled(self: Any, lengths: Sequence[int], output_size: Sequence[int], shift
     at = torch.zeros((*images.shape[:2], *[1] * (2 * n)), dtype=torch.int64, device="vk")
     for axis in range(n):
         shift = shifts[..., 1 - axis if n == 2 else axis].to(self.dtype)  # of images, that of the last axis is first
-        places = _places(sizes[axis], output_size[axis], lengths[axis], shift)
+        elements = _elements(sizes[axis], output_size[axis], lengths[axis], shift)
         shape = [*images.shape[:2], *[1] * (2 * n)]
         shape[2 + axis], shape[2 + n + axis] = output_size[axis], lengths[axis]
-        at = at * sizes[axis] + places.reshape(shape)
+        at = at * sizes[axis] + elements.reshape(shape)
     at = at.reshape(*images.shape[:2], -1, at.shape[2 + n :].numel())
     values = images.flatten(2).gather(2, at.flatten(2)).view(at.shape)
     best, which = values.max(-1)
@@ -46,7 +46,7 @@ def _pooled(self: Any, lengths: Sequence[int], output_size: Sequence[int], shift
 def fractional_max_pool(
     self: Any, kernel_size: Any, output_size: Any, random_samples: Any, *, output: Any, indices: Any
 ) -> tuple[Any, Any]:
-    """Computes the maxima of windows, and their places."""
+    """Computes the maxima of windows, and their indices."""
     for out, result in zip((output, indices), _pooled(self, kernel_size, output_size, random_samples), strict=True):
         resize_to(out, result.shape)
         out.copy_(result)

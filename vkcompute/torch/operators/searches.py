@@ -1,4 +1,4 @@
-"""Distinct elements, places in sorted ones, counts, and repeated indices."""
+"""Distinct elements, indices in sorted ones, counts, and repeated indices."""
 
 from __future__ import annotations
 
@@ -113,12 +113,12 @@ def _searched(sequence: Any, values: Any, is_right: bool, dtype: Any) -> Any:
     common = torch.promote_types(sequence.dtype, values.dtype)
     common = common if is_computed(common) else torch.float32
     arrays = [operand(tensor.to(common).contiguous().reshape(-1)) for tensor in (sequence, values)]
-    places = runtime().empty((values.numel(),), np.int32)
+    indices = runtime().empty((values.numel(),), np.int32)
     for array in arrays:
         array.compute()
-    launch(_search_rows, values.numel(), *arrays, places, values.numel(), n, max(n_values, 1), n.bit_length() + 1,
+    launch(_search_rows, values.numel(), *arrays, indices, values.numel(), n, max(n_values, 1), n.bit_length() + 1,
            int(is_right))  # fmt: skip
-    return wrap(places).to(dtype).reshape(values.shape)
+    return wrap(indices).to(dtype).reshape(values.shape)
 
 
 @kernel("searchsorted.Tensor")
@@ -126,7 +126,7 @@ def searchsorted(
     sorted_sequence: Any, self: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Any = None,
 ) -> Any:  # fmt: skip
-    """Returns the places of values in sorted rows."""
+    """Returns the indices of values in sorted rows."""
     if side is not None and right and side != "right":
         raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while "
                            "right was True")  # fmt: skip

@@ -9,8 +9,7 @@ from vkcompute.blocks.language import *  # noqa: F403
 from vkcompute.blocks.language import libdevice
 from vkcompute.blocks.language import math as mathematics
 from vkcompute.blocks.language import random as random
-from vkcompute.compat.triton import target_info
-from vkcompute.compat.triton.language import extra, math
+from vkcompute.compat.triton.language import extra, math, target_info
 from vkcompute.compat.triton.refused import inline_asm_elementwise
 
 __all__ = ["aggregate_replace", "extra", "inline_asm_elementwise", "math", "random", "target_info"]

@@ -38,14 +38,14 @@ _PREFERENCES = {
 _LAZY, _PROTECTED, _AMD_COHERENT = 0x10, 0x20, 0x40
 _NEVER = _LAZY | _PROTECTED | _AMD_COHERENT
 
-PLACE_BITS = 48
-"""A place is a number that identifies a buffer by its block's key, above these bits, and its offset."""
+LOCATION_BITS = 48
+"""A location is a number that identifies a buffer by its block's key, above these bits, and its offset."""
 
 # STORAGE_BUFFER, TRANSFER_SRC and _DST, UNIFORM_BUFFER, UNIFORM_ and STORAGE_TEXEL_BUFFER, INDIRECT
 BUFFER_USAGE = 0x20 | 0x1 | 0x2 | 0x10 | 0x4 | 0x8 | 0x100
 
 
-class Block(Handle):
+class MemoryBlock(Handle):
     """One VkDeviceMemory and the VkBuffer that spans it, permanently mapped if host-visible.
 
     Attributes:
@@ -81,12 +81,12 @@ class Block(Handle):
 
     def renew_key(self) -> None:
         """Gives the block another key."""
-        self.key = next(Block._keys)
+        self.key = next(MemoryBlock._keys)
 
     @classmethod
-    def place_of_none(cls) -> int:
+    def location_of_none(cls) -> int:
         """Returns the place of a buffer without memory, which no other buffer has."""
-        return next(cls._keys) << PLACE_BITS
+        return next(cls._keys) << LOCATION_BITS
 
     def _bind(self) -> None:
         fn, device = self.device.fn, self.device
@@ -152,7 +152,7 @@ class MemoryPool:
         self.keep_bytes = local // 8  # of empty blocks, kept for reuse
         limits = device.physical.limits
         self.align = max(64, *(limits[f"min{kind}BufferOffsetAlignment"] for kind in ("Storage", "Uniform", "Texel")))
-        self.blocks: list[Block] = []
+        self.blocks: list[MemoryBlock] = []
 
     @property
     def allocated_bytes(self) -> int:
@@ -178,7 +178,7 @@ class MemoryPool:
             self.device.require_open()
             self._allocate(made.nbytes, self.kinds[use], made.allocations, moves)
             block, offset = made.allocations[0]
-            made.place = (block.key << PLACE_BITS) + offset
+            made.location = (block.key << LOCATION_BITS) + offset
         # Emulated staging leaves device memory to the device, even if it is host-visible.
         if block.address and (use not in ("device", "fixed") or self.unified):
             made.address = block.address + offset
@@ -310,7 +310,7 @@ class MemoryPool:
         if wanted > min(free, limit):
             raise OutOfDeviceMemory(nbytes, free, min(total, limit), str(self.device))
         try:
-            call_into(self.blocks, Block, self.device, self._families, kind, wanted)
+            call_into(self.blocks, MemoryBlock, self.device, self._families, kind, wanted)
         except VulkanError as error:
             if error.result in OUT_OF_MEMORY:
                 raise OutOfDeviceMemory(nbytes, free, total, str(self.device), error.call) from error
