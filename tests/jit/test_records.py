@@ -237,6 +237,7 @@ def test_tables_of_records(gpu: vc.Runtime) -> None:
     assert np.array_equal(out.numpy(), table["x"] + table["n"]["p"].astype(np.float32))
 
 
+@pytest.mark.device_only
 def test_indices_of_records_are_checked(gpu: vc.Runtime) -> None:
     @vc.kernel(check_bounds=True)
     def store(a, n):
@@ -248,6 +249,7 @@ def test_indices_of_records_are_checked(gpu: vc.Runtime) -> None:
         store(device, 3, grid=1).result()
 
 
+@pytest.mark.device_only
 def test_what_records_refuse(gpu: vc.Runtime) -> None:
     @vc.kernel
     def unknown(a):
@@ -261,10 +263,6 @@ def test_what_records_refuse(gpu: vc.Runtime) -> None:
     def computed(a, x):
         x[0] = a[0] + 1
 
-    @vc.kernel
-    def viewed(x):
-        x[0] = x.view(vc.int32)[1]
-
     device = gpu.zeros(3, PACKED)
     with pytest.raises(vc.KernelError, match="a has no field 'nothing'; it has x, k"):
         unknown(device)
@@ -274,13 +272,66 @@ def test_what_records_refuse(gpu: vc.Runtime) -> None:
         computed(device, gpu.zeros(1))
     with pytest.raises(TypeError, match="dtype"):
         device + 1
-    with pytest.raises(TypeError, match="records are not simulated"):
-        unknown.simulate(filled(PACKED, 2))
-    with pytest.raises(TypeError, match="view is not simulated"):
-        viewed.simulate(np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="its fields are x, k"):
         device["nothing"]
     with pytest.raises(ValueError, match="its fields are x, k"):
         device["nothing"] = 1
     device["x"] = 2
     assert device["x"].numpy().tolist() == [2, 2, 2]
+
+
+@pytest.mark.pure
+def test_races_and_uninitialized_bytes_are_found_where_views_overlap() -> None:
+    dtype = np.dtype([("a", "u1"), ("b", "u1"), ("c", "u2")])
+
+    @vc.kernel(local_size=4)
+    def overlapping(x):
+        i = vc.local_id(0)
+        x.view(vc.uint8)[i] = 1
+        if i == 3:
+            x[0] = 5
+
+    @vc.kernel(local_size=4)
+    def apart(out):
+        out.view(vc.uint8)[vc.local_id(0)] = vc.local_id(0)
+
+    @vc.kernel(local_size=2)
+    def half(out):
+        tile = vc.shared(1, vc.uint32)
+        i = vc.local_id(0)
+        if i == 0:
+            tile.view(vc.uint16)[0] = 1
+        vc.barrier()
+        out[i] = tile[0]
+
+    @vc.kernel(local_size=4)
+    def fields(out):
+        i = vc.local_id(0)
+        if i % 2:
+            out[0].a = i
+        else:
+            out[0].b = i
+
+    words = np.zeros(1, np.uint32)
+    apart.simulate(words, grid=1)
+    assert words[0] == 0x03020100
+    with pytest.raises(vc.KernelError, match=r"a race: this writes x\[0\], which invocation \(0, 0, 0\) wrote"):
+        overlapping.simulate(words, grid=1)
+    with pytest.raises(vc.KernelError, match=r"tile\[0\] is read, and no invocation"):
+        half.simulate(np.zeros(2, np.uint32), grid=1)
+    with pytest.raises(vc.KernelError, match="a race: this writes byte 1 of out, which invocation"):
+        fields.simulate(np.zeros(1, dtype), grid=1)
+
+
+@pytest.mark.pure
+def test_simulated_views_of_arrays_with_gaps() -> None:
+    @vc.kernel
+    def bits(x, out):
+        i = vc.global_id(0)
+        if i < x.size:
+            out[i] = x.view(vc.uint32)[i]
+
+    x, out = np.arange(10, dtype=np.float32), np.zeros(5, np.uint32)
+    for part in (x[::2], x[::-2], x[5:]):
+        bits.simulate(part, out)
+        assert np.array_equal(out, np.ascontiguousarray(part).view(np.uint32))

@@ -204,6 +204,12 @@ def _bitcast(operation: Operation, operands: list[Type], target: Any) -> Type:
     return kind
 
 
+def _with_bits(number: Any, kind: Type) -> Any:
+    """Returns the number or vector of a type that has the bits of another."""
+    bits = np.atleast_1d(number).view(element_of(kind).numpy)
+    return bits[0] if isinstance(kind, Scalar) else bits
+
+
 def _select(operation: Operation, operands: list[Type], _: Any) -> Type:
     fits = len(operands) == 3 and operands[0] is BOOL and operands[1] is operands[2]
     _demand(fits, operation.name, operands, "takes a bool and two alike")
@@ -536,7 +542,7 @@ _OTHERS = (
     Operation(
         "bitcast",
         _bitcast,
-        evaluate=lambda args, kind: args[0].view(element_of(kind).numpy),
+        evaluate=lambda args, kind: _with_bits(args[0], kind),
         foldable=lambda _, kind: isinstance(kind, Scalar),
     ),
     # Of float64, on devices without: the attribute is a `Polynomial`, or a function (ir/float_functions.py).

@@ -46,8 +46,9 @@ class PythonLaunchable(Launchable):
         """Launches the kernel; returns immediately.
 
         Args:
-            args, named: arrays of one device, or of one group, and numbers; by position or by name. NumPy arrays are
-                copied to the device, and back where the kernel writes them; then the call waits.
+            args, named: arrays of one device, or of one group, numbers, and tuples and dataclasses of these; by
+                position or by name. NumPy arrays are copied to the device, and back where the kernel writes them;
+                then the call waits.
             grid: (keyword) workgroups along x, y and z. By default one invocation per element of the first array to
                 which the kernel assigns.
             local_size: (keyword) invocations per workgroup along x, y and z.
@@ -273,7 +274,7 @@ def kernel(
     argument is float64. Both are weak, as in NEP 50; an int that does not fit the type of its other operand is an
     OverflowError. numpy's scalars keep their types. Annotated arguments are converted or rejected: `x: vc.float32[:]`,
     `[:, :]` and so on for arrays; `vc.float32`, int, float or bool for numbers. None leaves an argument out, and is
-    compared with `is`.
+    compared with `is`. Tuples, named tuples and dataclasses of arguments are arguments; fields have their names.
 
     **Types** promote as numpy's, except that a float64 result of smaller operands (int32 / int32, int32 * float32) is
     float32 unless an argument is float64. IDs, lengths and ranges are int32 (int64 for ranges of 64-bit ints), so

@@ -47,6 +47,7 @@ from vkcompute.jit.frontend.values import (
     Record,
     Row,
     Vector,
+    demand_sequence,
     describe,
     is_complex,
     is_python,
@@ -86,6 +87,7 @@ class Compiler(Context):
         reports: the kernel's reports; None where no host reads them.
         tables: the constant tables, in the order of their buffers.
         shared_arrays: by place in the source, type and shape, the last shared array.
+        leaves: the values of the kernel's arguments, and of the parts of composite ones.
     """
 
     programs = "kernels"
@@ -114,6 +116,7 @@ class Compiler(Context):
         self.reports: Reports | None = None
         self.tables: dict[Table, ArrayValue] = {}
         self.shared_arrays: dict[tuple[ast.AST, Scalar, tuple[int, ...]], ArrayValue] = {}
+        self.leaves: list[Any] = []
 
     def _hold_numbers(self, numbers: NumberConversion) -> None:
         self.numbers = numbers
@@ -139,15 +142,6 @@ class Compiler(Context):
         """The axes along which the kernel reads ids, so far."""
         return ir.id_axes(self.function, self.ids)
 
-    @classmethod
-    def parameters(cls, names: Sequence[str]) -> Sequence[str]:
-        """Returns the names of a kernel's arguments, in order, for the names of its parameters."""
-        return names
-
-    def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-        """Returns the values of the parameters, for those of the arguments."""
-        return dict(zip(names, values, strict=True))
-
     # -- errors -------------------------------------------------------------------------------------------------------
 
     def unsupported(self, node: ast.AST) -> str:
@@ -168,12 +162,14 @@ class Compiler(Context):
 
     def item(self, base: Any, index: Any) -> Any:
         """Returns an element of an array, a tuple or a vector, or a part of them."""
+        demand_sequence(base)
         if isinstance(base, tuple) and not is_complex(base):
             return sliced(base, index) if isinstance(index, slice) else self.host.element(base, index)
         return self.arrays.item(base, index)
 
     def items(self, value: Any) -> Any:
         """Returns the elements of a private array or of its row as a tuple; other values unchanged."""
+        demand_sequence(value)
         return self.private_arrays.items(value)
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
@@ -323,6 +319,13 @@ class Compiler(Context):
         if node.keywords:
             raise UnsupportedError("range takes 1 to 3 integers by position")
         return [self.evaluator.value(argument) for argument in node.args]
+
+    def unrolls(self, values: Any) -> bool:
+        """True for a tuple over which a loop is unrolled, as it has arrays, or items of several types."""
+        return isinstance(values, tuple) and not isinstance(values, Vector) and not self.arithmetic.has_numbers(values)
+
+    def unrolled(self, loop: ast.For, bodies: list[list[ast.stmt]]) -> None:
+        """Takes the bodies of a loop that is unrolled, one per item."""
 
 
 def _of_device(c: Compiler) -> ElementAccess:

@@ -12,6 +12,7 @@ from vkcompute.jit.library import (  # noqa: F401
     private,
     random,
     subgroup,
+    unrolled_loops,
     vector,
     warp,
     workgroup,
