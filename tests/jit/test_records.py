@@ -335,3 +335,31 @@ def test_simulated_views_of_arrays_with_gaps() -> None:
     for part in (x[::2], x[::-2], x[5:]):
         bits.simulate(part, out)
         assert np.array_equal(out, np.ascontiguousarray(part).view(np.uint32))
+
+
+@pytest.mark.device_only
+def test_functions_of_arrays_take_fields_that_lie_anywhere(gpu: vc.Runtime) -> None:
+    dtype = np.dtype([("k", "i1"), ("x", "f4"), ("h", "f2"), ("z", "c8"), ("i", "i8")])
+    host = np.zeros((3, 5), dtype)
+    for at, name in enumerate(dtype.names or ()):
+        host[name] = np.arange(15).reshape(3, 5)[::-1] + at
+    device = gpu.array(host)
+    for name in dtype.names or ():
+        assert np.array_equal((device[name] + 1).numpy(), host[name] + host[name].dtype.type(1)), name
+        assert np.array_equal(device[name].T[1:].copy().numpy(), host[name].T[1:]), name
+    assert device["x"].sum().item() == host["x"].sum()
+    assert np.array_equal(device["x"].max(axis=0).numpy(), host["x"].max(axis=0))
+    assert np.array_equal(vc.numpy.sort(device["x"][1:, ::-2], axis=0).numpy(), np.sort(host["x"][1:, ::-2], axis=0))
+    for array in (device, host):
+        array["x"] += array["k"]
+        array["z"][0] = array["x"][1] * 2
+    vc.numpy.add(device["h"], 1, out=device["h"])
+    vc.numpy.sum(device["x"], axis=1, out=device["x"][:, 3])
+    host["h"] += 1
+    host["x"][:, 3] = host["x"].sum(axis=1)
+    assert device.numpy().tobytes() == host.tobytes(), "the other fields are as they were"
+
+    doubled = vc.graph(lambda records: records["x"] * 2)
+    for shift in (0, 1):
+        host["x"] += shift
+        assert np.array_equal(doubled(gpu.array(host)).numpy(), host["x"] * 2)

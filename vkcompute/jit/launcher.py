@@ -38,7 +38,7 @@ from vkcompute.jit.compilation.local_sizes import demand_tiles
 from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.values_needed import ValuesNeededError, with_values
-from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.launching.arguments import needs_strides, require_aligned
 from vkcompute.runtime.launching.launch_config import (
     ONE_INVOCATION,
     LaunchConfig,
@@ -264,6 +264,7 @@ def kind_of(arg: Any, name: str = "", caller: str = "a kernel") -> Any:
     kind = type(arg)
     if kind is Array:
         array_kind = kind_of_array(arg)
+        require_aligned(arg)
         return (*array_kind, True) if needs_strides(arg) else array_kind
     if is_record_scalar(arg):
         return arg.dtype, -1
