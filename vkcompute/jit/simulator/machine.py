@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from types import FunctionType
 from typing import Any
 
@@ -15,7 +15,7 @@ from vkcompute.dtypes import step_bytes
 from vkcompute.frontend.evaluator import Evaluator, Frame
 from vkcompute.ir import UINT32, Constant, Function, Memory, Value
 from vkcompute.ir.types import SmallFloat
-from vkcompute.jit.frontend import records
+from vkcompute.jit.frontend import array_views, records
 from vkcompute.jit.frontend.array_views import View
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.element_access import ElementAccess
@@ -80,6 +80,7 @@ class Machine(Compiler):
         super().__init__(
             function, recorder.rules, Evaluator(self, builder), arrays=lambda c: ElementAccess(c, c.numbers, offsets)
         )
+        self.element_offsets = offsets
         self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
         self._kept_kinds: dict[tuple[str, str], bool] = {}
@@ -114,6 +115,13 @@ class Machine(Compiler):
         for source, nbytes in sizes.items():
             self.offsets.pushed[array.position, source] = self.builder.const(nbytes // step & 0xFFFFFFFF, UINT32)
 
+    def part(self, array: ArrayValue, indices: Sequence[Any]) -> ArrayValue:
+        """Returns a view; that of an array with gaps accesses the bytes of the array."""
+        if array.strided and not isinstance(array, View):
+            memory = Memory(array.memory.name, array.memory.element, of=array.memory)
+            array = replace(array_views.whole(self, array), memory=memory)
+        return super().part(array, indices)
+
     # -- values -------------------------------------------------------------------------------------------------------
 
     def simulated(self, value: Any) -> Any:
@@ -127,7 +135,7 @@ class Machine(Compiler):
             return SimulatedRow(value, self)
         if type(value) is Record:
             return SimulatedRecord(value, self)
-        if isinstance(value, View):
+        if isinstance(value, ArrayValue):
             return SimulatedArray(value, self)
         return SimulatedNumber(value.value, value.kind, self) if type(value) is Number else value
 
@@ -214,7 +222,7 @@ class Machine(Compiler):
         if function is records.copy_units:
             records.copy_units(*map(self.simulated, args))
             return None
-        key = function, *[(type(arg), type_of(arg) or repr(arg)) for arg in args]
+        key = function, *map(_call_key, args)
         if key not in self._inlined:
             recorder = Recorder(Function(function.__name__), self.rules)
             notes, kind = recorder.note(self.evaluator.frames[0], function, list(map(_stand_in, args)))
@@ -262,6 +270,13 @@ def _lengths(shape: Any) -> Any:
     if isinstance(shape, tuple):
         return tuple(map(_lengths, shape))
     return int(shape) if isinstance(shape, SimulatedNumber) else shape
+
+
+def _call_key(value: Any) -> Any:
+    """Returns what a rewritten function depends on in an argument."""
+    if not isinstance(value, ArrayValue):
+        return type(value), type_of(value) or repr(value)
+    return type(value), value.element, value.ndim, value.shape, *map(type, getattr(value, "extents", ()))
 
 
 def _stand_in(value: Any) -> Any:

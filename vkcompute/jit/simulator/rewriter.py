@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from vkcompute.jit.frontend.intrinsics import INTRINSICS
+from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic
 from vkcompute.jit.frontend.values import ArrayValue, Number, is_static
 from vkcompute.jit.library.private import display, local
 from vkcompute.jit.simulator.machine import Machine
@@ -326,7 +326,8 @@ class Rewriter(ast.NodeVisitor):
         if function is local:
             return self._created(node)
         emitted = function in INTRINSICS and not (node.keywords and INTRINSICS[function].keywords)
-        if function in (None, *DEBUGGING) or not (emitted or node in self._notes.calls):
+        is_method = isinstance(function, Intrinsic)  # of a simulated array
+        if is_method or function in (None, *DEBUGGING) or not (emitted or node in self._notes.calls):
             return cast(ast.expr, self.generic_visit(node))
         inner = self._notes.calls.get(node)
         if inner is not None and inner.index is not None:

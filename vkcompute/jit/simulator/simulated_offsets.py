@@ -67,6 +67,14 @@ class SimulatedOffsets:
             flat = _as_int(array.first) + sum(n * step for n, step in zip(starts, steps, strict=True))
         return Constant(INT64, np.int64(flat))
 
+    def from_start(self, index: Any, length: Any) -> Value:
+        """Returns an index along an axis of this length; one out of bounds is an error."""
+        n, known = _as_int(length), not isinstance(index, Number)
+        at = int(index if known else index.value.value)
+        if not (-n if known else 0) <= at < n:
+            raise self._grid.fault(f"index {at} is out of bounds of an axis with {n} elements; compare it before")
+        return Constant(INT32, np.int32(at % n))
+
     def guarded(self, offset: Value, use: Callable[[], Value | None], kind: Scalar | None = None) -> Any:
         """Returns what `use` does at an offset, which is in bounds."""
         return use()

@@ -15,6 +15,7 @@ from vkcompute.ir import Constant, Value
 from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.array_views import View
 from vkcompute.jit.frontend.complex_values import conjugate, real_parts
+from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, Record, Row, Vector, like, sliced, swizzled
 
@@ -234,11 +235,17 @@ class SimulatedArray:
 
     def view(self, dtype: Any) -> Any:
         """Returns the same memory as elements of another type."""
-        return self._rules.simulated(array_views.retyped(self._rules, self.array, element_type(as_dtype(dtype))))
+        element = element_type(as_dtype(dtype))
+        if element is self.array.element:
+            return self
+        return self._rules.simulated(array_views.retyped(self._rules, self.array, element))
 
     def __getattr__(self, name: str) -> Any:
-        """Returns the array of a field of records."""
-        return self._rules.simulated(self._rules.attribute(self.array, name))
+        """Returns the array of a field of records, or a method."""
+        value = self._rules.attribute(self.array, name)
+        if isinstance(value, Intrinsic):
+            return lambda *args: self._rules.simulated(value.emit(self._rules, *map(plain, args)))
+        return self._rules.simulated(value)
 
     def __len__(self) -> int:
         length: int = self._rules.offsets_in_memory.shape(self.array)[0]
