@@ -363,3 +363,25 @@ def test_functions_of_arrays_take_fields_that_lie_anywhere(gpu: vc.Runtime) -> N
     for shift in (0, 1):
         host["x"] += shift
         assert np.array_equal(doubled(gpu.array(host)).numpy(), host["x"] * 2)
+
+
+@pytest.mark.device_only
+@pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+def test_repeated_reductions_of_arrays_that_are_copied(gpu: vc.Runtime) -> None:
+    host, out, total = filled(ODD, 7), gpu.zeros(()), vc.reduce("a + b", 0)
+    device = gpu.array(host)
+    for _ in range(3):
+        assert total(device["b"], out=out).item() == host["b"].sum()
+        assert total(np.ascontiguousarray(host["b"]), out=out).item() == host["b"].sum()
+        host["b"] += 1
+        device.write(host)
+
+
+@pytest.mark.pure
+def test_simulated_views_of_packed_fields_are_refused() -> None:
+    @vc.kernel
+    def viewed(x):
+        x.view(vc.int32)[0] = 1
+
+    with pytest.raises(vc.KernelError, match="x has elements at no multiples of their size; pass a copy"):
+        viewed.simulate[1, 1](np.zeros(3, ODD)["b"])

@@ -122,6 +122,11 @@ class Machine(Compiler):
             array = replace(array_views.whole(self, array), memory=memory)
         return super().part(array, indices)
 
+    def demand_counted(self, array: ArrayValue) -> None:
+        """Refuses a view of an array whose steps are no multiples of its elements, as that of a packed field."""
+        if not array.strided and not self.contents(array.memory).flags.c_contiguous:
+            raise self.grid.fault(f"{array.name} has elements at no multiples of their size; pass a copy of it")
+
     # -- values -------------------------------------------------------------------------------------------------------
 
     def simulated(self, value: Any) -> Any:

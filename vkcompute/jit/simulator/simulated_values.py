@@ -238,6 +238,7 @@ class SimulatedArray:
         element = element_type(as_dtype(dtype))
         if element is self.array.element:
             return self
+        self._rules.demand_counted(self.array)
         return self._rules.simulated(array_views.retyped(self._rules, self.array, element))
 
     def __getattr__(self, name: str) -> Any:
