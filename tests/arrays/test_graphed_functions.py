@@ -60,6 +60,59 @@ def test_results_in_tuples_and_dicts(gpu: vc.Runtime) -> None:
     assert scaled_sum(numbers(gpu, 4, 5), y, scale=-0.5)["z"].numpy().tolist() != kept.tolist()
 
 
+@dataclasses.dataclass
+class Layer:
+    weights: Any
+    scale: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    first: Layer
+    rest: tuple[Layer, ...] = ()
+    bias: Any = None
+
+
+@vc.kernel
+def layered(x: Any, layer: Any, bias: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = x[i] * layer.weights[i] * layer.scale
+        if bias is not None:
+            out[i] += bias
+
+
+@vc.graph
+def applied(model: Stack, x: vc.Array) -> Layer:
+    y = vnp.empty_like(x)
+    for layer in (model.first, *model.rest):
+        layered(x, layer, model.bias, y)
+        x = y * 1
+    return Layer(x, model.first.scale)
+
+
+def test_dataclasses_are_arguments_and_results(gpu: vc.Runtime) -> None:
+    x = numbers(gpu, 5)
+    for seed, scale, bias in [(0, 2.0, None), (1, 2.0, None), (1, 3.0, None), (1, 2.0, 5.0), (2, 2.0, 5.0)]:
+        w, v = numbers(gpu, 5, seed=seed), numbers(gpu, 5, seed=seed + 1)
+        result = applied(Stack(Layer(w, scale), (Layer(v),), bias), x)
+        once = x.numpy() * w.numpy() * scale + (bias or 0)
+        np.testing.assert_array_equal(result.weights.numpy(), once * v.numpy() + (bias or 0))
+        assert result.scale == scale
+    kept = vc.graph(lambda model: model)
+    model = Stack(Layer(x))
+    assert kept(model).first.weights is x
+
+
+def test_assigned_fields_are_refused(gpu: vc.Runtime) -> None:
+    @vc.graph
+    def step(layer: Layer) -> None:
+        layer.weights = layer.weights * 2
+
+    with pytest.raises(ValueError, match="assigns to the field weights of an argument, a Layer"):
+        step(Layer(numbers(gpu, 3)))
+
+
 SLICES = st.tuples(st.integers(0, 6), st.integers(1, 6), st.sampled_from([1, 2, -1]))
 OPERATIONS: list[Callable[[list[Any]], Any]] = [
     lambda a: a[0].__iadd__(a[1][: len(a[0])].sum()),

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
-from vkcompute.blocks.launching.composites import all_leaf_names, assembled, flattened
+from vkcompute.blocks.launching.composites import assembled, flattened
 from vkcompute.compat.triton.tools.tensor_descriptor import TensorDescriptor
+from vkcompute.compiled.composites import all_leaf_names
 
 N = 64
 

@@ -314,7 +314,7 @@ REFUSED = {
     "h = [0] * 4; h[0] = out": "this takes numbers; got the array out",
     "h = [0] * 4; h[4] = 1": "h has 4 elements along this axis; got 4",
     "h = [0] * 4; h[1, 2] = 1": "h takes 1 indices",
-    "h = [0] * 4; g = h[1:3]": "only vectors and tuples have slices",
+    "h = [0] * 4; g = h[1:3]": "a list has no slices in kernels",
     "h = [0] * 4; a, b = h": "2 names take a tuple of 2; got a tuple of 4",
     "h = [0] * 4; vc.atomic.add(h, 0, 1)": "takes device arrays and shared arrays.*; got the list h",
     "h = [0] * 4\n    if n > 1: h = [1] * 4\n    out[0] = h[0]": "the list h .* on one path and the list h",

@@ -237,6 +237,7 @@ def test_tables_of_records(gpu: vc.Runtime) -> None:
     assert np.array_equal(out.numpy(), table["x"] + table["n"]["p"].astype(np.float32))
 
 
+@pytest.mark.device_only
 def test_indices_of_records_are_checked(gpu: vc.Runtime) -> None:
     @vc.kernel(check_bounds=True)
     def store(a, n):
@@ -248,6 +249,7 @@ def test_indices_of_records_are_checked(gpu: vc.Runtime) -> None:
         store(device, 3, grid=1).result()
 
 
+@pytest.mark.device_only
 def test_what_records_refuse(gpu: vc.Runtime) -> None:
     @vc.kernel
     def unknown(a):
@@ -261,10 +263,6 @@ def test_what_records_refuse(gpu: vc.Runtime) -> None:
     def computed(a, x):
         x[0] = a[0] + 1
 
-    @vc.kernel
-    def viewed(x):
-        x[0] = x.view(vc.int32)[1]
-
     device = gpu.zeros(3, PACKED)
     with pytest.raises(vc.KernelError, match="a has no field 'nothing'; it has x, k"):
         unknown(device)
@@ -274,13 +272,116 @@ def test_what_records_refuse(gpu: vc.Runtime) -> None:
         computed(device, gpu.zeros(1))
     with pytest.raises(TypeError, match="dtype"):
         device + 1
-    with pytest.raises(TypeError, match="records are not simulated"):
-        unknown.simulate(filled(PACKED, 2))
-    with pytest.raises(TypeError, match="view is not simulated"):
-        viewed.simulate(np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="its fields are x, k"):
         device["nothing"]
     with pytest.raises(ValueError, match="its fields are x, k"):
         device["nothing"] = 1
     device["x"] = 2
     assert device["x"].numpy().tolist() == [2, 2, 2]
+
+
+@pytest.mark.pure
+def test_races_and_uninitialized_bytes_are_found_where_views_overlap() -> None:
+    dtype = np.dtype([("a", "u1"), ("b", "u1"), ("c", "u2")])
+
+    @vc.kernel(local_size=4)
+    def overlapping(x):
+        i = vc.local_id(0)
+        x.view(vc.uint8)[i] = 1
+        if i == 3:
+            x[0] = 5
+
+    @vc.kernel(local_size=4)
+    def apart(out):
+        out.view(vc.uint8)[vc.local_id(0)] = vc.local_id(0)
+
+    @vc.kernel(local_size=2)
+    def half(out):
+        tile = vc.shared(1, vc.uint32)
+        i = vc.local_id(0)
+        if i == 0:
+            tile.view(vc.uint16)[0] = 1
+        vc.barrier()
+        out[i] = tile[0]
+
+    @vc.kernel(local_size=4)
+    def fields(out):
+        i = vc.local_id(0)
+        if i % 2:
+            out[0].a = i
+        else:
+            out[0].b = i
+
+    words = np.zeros(1, np.uint32)
+    apart.simulate(words, grid=1)
+    assert words[0] == 0x03020100
+    with pytest.raises(vc.KernelError, match=r"a race: this writes x\[0\], which invocation \(0, 0, 0\) wrote"):
+        overlapping.simulate(words, grid=1)
+    with pytest.raises(vc.KernelError, match=r"tile\[0\] is read, and no invocation"):
+        half.simulate(np.zeros(2, np.uint32), grid=1)
+    with pytest.raises(vc.KernelError, match="a race: this writes byte 1 of out, which invocation"):
+        fields.simulate(np.zeros(1, dtype), grid=1)
+
+
+@pytest.mark.pure
+def test_simulated_views_of_arrays_with_gaps() -> None:
+    @vc.kernel
+    def bits(x, out):
+        i = vc.global_id(0)
+        if i < x.size:
+            out[i] = x.view(vc.uint32)[i]
+
+    x, out = np.arange(10, dtype=np.float32), np.zeros(5, np.uint32)
+    for part in (x[::2], x[::-2], x[5:]):
+        bits.simulate(part, out)
+        assert np.array_equal(out, np.ascontiguousarray(part).view(np.uint32))
+
+
+@pytest.mark.device_only
+def test_functions_of_arrays_take_fields_that_lie_anywhere(gpu: vc.Runtime) -> None:
+    dtype = np.dtype([("k", "i1"), ("x", "f4"), ("h", "f2"), ("z", "c8"), ("i", "i8")])
+    host = np.zeros((3, 5), dtype)
+    for at, name in enumerate(dtype.names or ()):
+        host[name] = np.arange(15).reshape(3, 5)[::-1] + at
+    device = gpu.array(host)
+    for name in dtype.names or ():
+        assert np.array_equal((device[name] + 1).numpy(), host[name] + host[name].dtype.type(1)), name
+        assert np.array_equal(device[name].T[1:].copy().numpy(), host[name].T[1:]), name
+    assert device["x"].sum().item() == host["x"].sum()
+    assert np.array_equal(device["x"].max(axis=0).numpy(), host["x"].max(axis=0))
+    assert np.array_equal(vc.numpy.sort(device["x"][1:, ::-2], axis=0).numpy(), np.sort(host["x"][1:, ::-2], axis=0))
+    for array in (device, host):
+        array["x"] += array["k"]
+        array["z"][0] = array["x"][1] * 2
+    vc.numpy.add(device["h"], 1, out=device["h"])
+    vc.numpy.sum(device["x"], axis=1, out=device["x"][:, 3])
+    host["h"] += 1
+    host["x"][:, 3] = host["x"].sum(axis=1)
+    assert device.numpy().tobytes() == host.tobytes(), "the other fields are as they were"
+
+    doubled = vc.graph(lambda records: records["x"] * 2)
+    for shift in (0, 1):
+        host["x"] += shift
+        assert np.array_equal(doubled(gpu.array(host)).numpy(), host["x"] * 2)
+
+
+@pytest.mark.device_only
+@pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+def test_repeated_reductions_of_arrays_that_are_copied(gpu: vc.Runtime) -> None:
+    host, out, total = filled(ODD, 7), gpu.zeros(()), vc.reduce("a + b", 0)
+    device = gpu.array(host)
+    for _ in range(3):
+        assert total(device["b"], out=out).item() == host["b"].sum()
+        assert total(np.ascontiguousarray(host["b"]), out=out).item() == host["b"].sum()
+        host["b"] += 1
+        device.write(host)
+
+
+@pytest.mark.pure
+def test_simulated_views_of_packed_fields_are_refused() -> None:
+    @vc.kernel
+    def viewed(x):
+        x.view(vc.int32)[0] = 1
+
+    with pytest.raises(vc.KernelError, match="x has elements at no multiples of their size; pass a copy"):
+        viewed.simulate[1, 1](np.zeros(3, ODD)["b"])

@@ -333,11 +333,10 @@ REFUSED = [
     ),
     ("vc.float32x2(1, 2, m[0])", "float32x2 takes one row"),
     ("m[i, 0, 0] = 1", "m takes 2 indices, one per axis; got 3; write m[i, j]"),
-    ("x[:] = v", "only vectors and tuples have slices"),
+    ("x[:] = v", "the elements of x are assigned one by one"),
     ("t = vc.shared((2, 4), vc.float32); t[0] = v", "rows of the shared array t (float32, 2-D) have 4 elements; got 3"),
     ("m[i][0][0] = 1", "only arrays, vectors and tuples are indexed; got float32"),
     ("vc.vector.cross(w, w)", "int32x2 has no attribute yzx"),
-    ("x[1:2]", "only vectors and tuples have slices; index single elements, in a for loop"),
 ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 
 from vkcompute import ir
@@ -31,6 +32,7 @@ from vkcompute.compiled.specialization import (
 from vkcompute.compiled.spilling_kernel import AnyKernel, SpillingKernel
 from vkcompute.dtypes import step_bytes
 from vkcompute.errors import MissingFeature
+from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
@@ -226,6 +228,20 @@ def runtime_among(args: Sequence[Any]) -> Runtime:
 def hosts_among(name: str, runtime: Runtime, args: Sequence[Any]) -> HostArrays | None:
     """Returns the NumPy arrays among the arguments of a launch, copied to the device; None if there are none."""
     return HostArrays(name, runtime, args) if any(map(is_host_array, args)) else None
+
+
+def writes_overlap(kernel: AnyKernel, args: Sequence[Any]) -> bool:
+    """True if the kernel may write to memory that two arrays have in common. Runs of a graph may have other inputs.
+
+    Drivers load elements of an array that is only read once, also those that are read again after they were written.
+    """
+    arrays = [arg for arg in args if type(arg) is Array]
+    writes = {*kernel.writes}
+    return any(
+        one.overlaps(other) or may_overlap(one, other)
+        for (at, one), (its, other) in combinations(enumerate(arrays), 2)
+        if at in writes or its in writes
+    )
 
 
 def is_wrapped(grid: Sequence[int], runtime: Runtime, parts: Sequence[int] = (1,)) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from vkcompute import ir
 from vkcompute.compiled.captured import CapturedGlobal, Table, unchanged
+from vkcompute.compiled.composites import Forms
 from vkcompute.compiled.report import Site
 from vkcompute.ir.intervals import Interval
 from vkcompute.ir.target import ANY
@@ -47,6 +48,7 @@ class CompileOptions(NamedTuple):
         splits: the arrays that take several bindings.
         together: the arrays that are in one buffer, for a kernel of more arrays than the device binds.
         aliased: True if an array may have bytes in common with another that is written.
+        forms: those of the arguments, if some are composite.
     """
 
     local_size: tuple[int, int, int] | None = None
@@ -59,6 +61,7 @@ class CompileOptions(NamedTuple):
     splits: tuple[ir.Split, ...] = ()
     together: tuple[tuple[int, ...], ...] = ()
     aliased: bool = False
+    forms: Forms | None = None
 
     def compiled_with(self, **options: Any) -> CompileOptions:
         """Returns these options with others in place of some."""

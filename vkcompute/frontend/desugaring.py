@@ -150,7 +150,7 @@ def _separate_else(loop: ast.For | ast.While) -> tuple[list[ast.stmt], list[ast.
 
     The loop's own else then notes that it has been reached.
     """
-    if not any(map(_leaves_loop, loop.orelse)):
+    if not any(map(leaves_loop, loop.orelse)):
         return [], []
     name = f"else of {loop.lineno}:{loop.col_offset}"
     noted = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)) for value in (False, True)]
@@ -161,12 +161,12 @@ def _separate_else(loop: ast.For | ast.While) -> tuple[list[ast.stmt], list[ast.
     return [noted[0]], [then]
 
 
-def _leaves_loop(node: ast.AST) -> bool:
+def leaves_loop(node: ast.AST) -> bool:
     """True if a statement has a break or a continue of a loop around it."""
     if isinstance(node, (ast.Break, ast.Continue)):
         return True
     inner = node.orelse if isinstance(node, (ast.For, ast.While)) else ast.iter_child_nodes(node)
-    return not isinstance(node, (ast.FunctionDef, ast.Lambda)) and any(map(_leaves_loop, inner))
+    return not isinstance(node, (ast.FunctionDef, ast.Lambda)) and any(map(leaves_loop, inner))
 
 
 def _matched(pattern: ast.pattern, subject: Callable[[], ast.expr]) -> tuple[ast.expr, list[str]]:

@@ -23,6 +23,12 @@ from vkcompute.spirv import opcodes as spv
 # -- host evaluation --------------------------------------------------------------------------------------------------
 
 
+def _with_bits(number: Any, kind: Type) -> Any:
+    """Returns the number or vector of a type that has the bits of another."""
+    bits = np.atleast_1d(number).view(element_of(kind).numpy)
+    return bits[0] if isinstance(kind, Scalar) else bits
+
+
 def _spread(function: Callable[..., Any]) -> Evaluate:
     return lambda numbers, _: function(*numbers)
 
@@ -250,7 +256,7 @@ _OTHERS = (
     Operation(
         "bitcast",
         rule.bitcast,
-        evaluate=lambda args, kind: args[0].view(element_of(kind).numpy),
+        evaluate=lambda args, kind: _with_bits(args[0], kind),
         foldable=lambda _, kind: isinstance(kind, Scalar),
     ),
     # Of float64, on devices without: the attribute is a `Polynomial`, or a function (ir/float_functions.py).

@@ -46,8 +46,9 @@ class PythonLaunchable(Launchable):
         """Launches the kernel; returns immediately.
 
         Args:
-            args, named: arrays of one device, or of one group, and numbers; by position or by name. NumPy arrays are
-                copied to the device, and back where the kernel writes them; then the call waits.
+            args, named: arrays of one device, or of one group, numbers, and tuples and dataclasses of these; by
+                position or by name. NumPy arrays are copied to the device, and back where the kernel writes them;
+                then the call waits.
             grid: (keyword) workgroups along x, y and z. By default one invocation per element of the first array to
                 which the kernel assigns.
             local_size: (keyword) invocations per workgroup along x, y and z.
@@ -267,13 +268,14 @@ def kernel(
     declares the local size of all launches, for which shared arrays are made.
 
     **Arguments** are numbers, and arrays and views of fewer than 2**31 elements, indexed by one int per axis; a view
-    spans at most 2**32. There may be any number of arguments, and arrays larger than a binding of the device. A
-    negative constant index counts from the end. An index out of bounds is undefined unless checked. A Python int is
-    int32, or the first of uint32, int64, uint64 that holds it. A Python float is float32, or float64 if another
-    argument is float64. Both are weak, as in NEP 50; an int that does not fit the type of its other operand is an
-    OverflowError. numpy's scalars keep their types. Annotated arguments are converted or rejected: `x: vc.float32[:]`,
-    `[:, :]` and so on for arrays; `vc.float32`, int, float or bool for numbers. None leaves an argument out, and is
-    compared with `is`.
+    spans at most 2**32. Slices of arrays are views, to be read; `x.sum()` and its like reduce arrays and slices. There
+    may be any number of arguments, and arrays larger than a binding of the device. A negative constant index counts
+    from the end. An index out of bounds is undefined unless checked. A Python int is int32, or the first of uint32,
+    int64, uint64 that holds it. A Python float is float32, or float64 if another argument is float64. Both are weak, as
+    in NEP 50; an int that does not fit the type of its other operand is an OverflowError. numpy's scalars keep their
+    types. Annotated arguments are converted or rejected: `x: vc.float32[:]`, `[:, :]` and so on for arrays;
+    `vc.float32`, int, float or bool for numbers. None leaves an argument out, and is compared with `is`. Tuples, named
+    tuples and dataclasses of arguments are arguments; fields have their names.
 
     **Types** promote as numpy's, except that a float64 result of smaller operands (int32 / int32, int32 * float32) is
     float32 unless an argument is float64. IDs, lengths and ranges are int32 (int64 for ranges of 64-bit ints), so

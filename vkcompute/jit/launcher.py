@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import Signature as Parameters
-from itertools import combinations
 from types import MappingProxyType, NoneType
 from typing import Any
 
 import numpy as np
 
 from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
+from vkcompute.compiled.composites import Forms, all_leaf_names, flattened
 from vkcompute.compiled.host_arrays import is_host_array, is_record_scalar, record_on, table_on
 from vkcompute.compiled.launches import (
     Compiled,
@@ -21,6 +21,7 @@ from vkcompute.compiled.launches import (
     most_groups,
     pushed,
     runtime_among,
+    writes_overlap,
 )
 from vkcompute.compiled.specialization import CompileOptions, Specialization
 from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of, together_of
@@ -29,15 +30,14 @@ from vkcompute.dtypes import conversion, is_known
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import Function
-from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
+from vkcompute.jit.compilation.annotations import EXACT, annotations_of, annotations_of_leaves, typed
 from vkcompute.jit.compilation.build import Rules, Signature, build, kernel_types, optimized, specialize
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.local_sizes import demand_tiles
 from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.values_needed import ValuesNeededError, with_values
-from vkcompute.runtime.graphs.aliasing import may_overlap
-from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.launching.arguments import needs_strides, require_aligned
 from vkcompute.runtime.launching.launch_config import (
     ONE_INVOCATION,
     LaunchConfig,
@@ -51,6 +51,7 @@ from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
 
+_MAX_FORMS = 64
 _MORE_PRINTS = "print less, or raise the limit, by @vc.kernel(print_limit={})"
 
 __tracebackhide__ = hides_calls
@@ -89,7 +90,10 @@ class KernelSource:
 class Launcher:
     """Launches a kernel, and keeps its specializations.
 
+    Composite arguments have a launcher for their leaves, one for each structure, with plans of its own.
+
     Args:
+        options: with the forms of composite arguments, it launches leaves.
         rules: type the numbers of its language.
         language: the class of its compiler; its qualified name belongs to the key of the disk cache.
     """
@@ -105,15 +109,19 @@ class Launcher:
     ) -> None:
         self._options, self._print_limit = options, print_limit
         self._definition, self._parameters = definition, parameters
-        self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
+        self._rules, self._language, self._of_forms = rules, language, dict[Forms, Launcher]()
+        self._name, names, forms = definition.function.__name__, [*parameters.parameters], options.forms
+        self._names = all_leaf_names(names, forms)
         self._annotations = annotations_of(definition.function) if language is Compiler else {}
+        if forms is not None:
+            self._annotations = annotations_of_leaves(self._name, names, self._annotations, forms)
         self._compiled = Compiled(KernelSource(definition, rules, language), language.__qualname__)
         self._fixed: frozenset[int] = frozenset()  # positions of the arguments for whose values it is compiled
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 
     def __call__(self, config: LaunchConfig, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """Launches the kernel, on the default grid where the configuration leaves it open."""
-        if named or len(args) != self._n_parameters:
+        if named or len(args) != len(self._names):
             args = bound(self._name, self._parameters, args, named)
         key = self._plan_key, config, *[arg.launch_key if type(arg) is Array else type(arg) for arg in args]
         try:
@@ -124,15 +132,33 @@ class Launcher:
 
     def kernel(self, config: LaunchConfig, named: Mapping[str, Any], args: tuple[Any, ...]) -> AnyKernel:
         """Returns the kernel that a launch with these arguments would run."""
-        args = bound(self._name, self._parameters, args, named)
+        args = args if self._options.forms else bound(self._name, self._parameters, args, named)
+        forms, leaves = flattened(args)
+        if forms is not None:
+            return self.of_leaves(forms).kernel(config, {}, leaves)
         if group_of(args) is not None:
             raise TypeError(f"{self._name} is compiled for each device of a group; pass the shards of one, x.shards[0]")
         args, signature = self._typed(args)
         config = declared(self._name, config, self._options.local_size)
         return self._for_values(signature, config, args, runtime_among(args))[0].kernel
 
+    def of_leaves(self, forms: Forms) -> Launcher:
+        """Returns the launcher for the leaves of arguments of these forms."""
+        launcher = self._of_forms.get(forms)
+        if launcher is None:
+            if len(self._of_forms) == _MAX_FORMS:
+                self._of_forms.clear()
+            options = self._options._replace(forms=forms)
+            launcher = self._of_forms[forms] = Launcher(
+                self._definition, self._parameters, options, self._print_limit, self._rules, self._language
+            )
+        return launcher
+
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
+        forms, leaves = flattened(args)
+        if forms is not None:
+            return self.of_leaves(forms)(config, leaves, {})
         if any(map(is_holder, args)):
             return self(config, all_held(args), {})
         if (group := group_of(args)) is not None:
@@ -183,7 +209,7 @@ class Launcher:
         if together := together_of(runtime, loaded.specialization.array_bindings, args):
             options = options._replace(together=together)
             loaded = self._compiled.on(runtime, signature, options)
-        if _may_overlap(loaded.kernel, args):
+        if writes_overlap(loaded.kernel, args):
             options = options._replace(aliased=True)
             loaded = self._compiled.on(runtime, signature, options)
         grid = config.groups or self._grid(loaded.specialization, args, most_groups(runtime))
@@ -207,27 +233,12 @@ class Launcher:
     def _typed(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Signature]:
         """Converts annotated arguments, and returns them with their signature."""
         values = [arg.value if type(arg) is Parameter else arg for arg in args]
-        values = typed(self._definition.function, self._annotations, values)
+        values = typed(self._name, self._names, self._annotations, values)
         given = [arg if type(arg) is Parameter else value for arg, value in zip(args, values, strict=True)]
         kinds = [
-            NoneType if value is None else kind_of(value, name)
-            for value, name in zip(values, self._parameters.parameters, strict=True)
+            NoneType if value is None else kind_of(value, name) for value, name in zip(values, self._names, strict=True)
         ]
         return tuple(given), tuple(kinds)
-
-
-def _may_overlap(kernel: AnyKernel, args: Sequence[Any]) -> bool:
-    """True if the kernel may write to memory that two arrays have in common. Runs of a graph may have other inputs.
-
-    Drivers load elements of an array that is only read once, also those that are read again after they were written.
-    """
-    arrays = [arg for arg in args if type(arg) is Array]
-    writes = {*kernel.writes}
-    return any(
-        one.overlaps(other) or may_overlap(one, other)
-        for (at, one), (its, other) in combinations(enumerate(arrays), 2)
-        if at in writes or its in writes
-    )
 
 
 def is_exact(args: Sequence[Any], signature: Signature, annotations: Mapping[int, Any] = MappingProxyType({})) -> bool:
@@ -252,6 +263,7 @@ def kind_of(arg: Any, name: str = "", caller: str = "a kernel") -> Any:
     kind = type(arg)
     if kind is Array:
         array_kind = kind_of_array(arg)
+        require_aligned(arg)
         return (*array_kind, True) if needs_strides(arg) else array_kind
     if is_record_scalar(arg):
         return arg.dtype, -1

@@ -14,7 +14,7 @@ import numpy as np
 from vkcompute.dtypes import float_rule
 from vkcompute.errors import shorten_traceback, warn_caller
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.arguments import Arguments, Grouped, leaves, replaced, without_numbers
+from vkcompute.runtime.graphs.arguments import Arguments, Grouped, fields_in, leaves, replaced, without_numbers
 from vkcompute.runtime.graphs.captured import Captured, Reached, Watched, are_current
 from vkcompute.runtime.graphs.graph import Graph, recording_graph, temporary_of
 from vkcompute.runtime.graphs.inputs import Choice
@@ -168,7 +168,7 @@ def _forget(methods: dict[int, Any], key: int, reference: weakref.ref[Any]) -> N
         methods.pop(key, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # a leaf of a result
 class _View:
     """A result, as a view of a range: that of an argument, or of new memory.
 
@@ -254,7 +254,9 @@ def _recorded(
             return next(following) if type(leaf) is Array else leaf
 
         args, named = replaced(args, view), replaced(named, view)
+        before = [*fields_in((args, named))]
         returned = function(*args, **named)
+        _require_fields(name, before)
         for leaf in leaves(returned):
             if isinstance(leaf, Array):
                 leaf.compute()
@@ -269,6 +271,16 @@ def _viewed(array: Array, memory: Array, first: int) -> Array:
     """Returns a view like an array; its range begins at a byte of `memory`."""
     offset = first + array.offset - array.span[1]
     return Array(array.runtime, memory.buffer, offset, array.shape, array.strides, array.dtype)
+
+
+def _require_fields(name: str, before: list[tuple[Any, str, Any]]) -> None:
+    """Raises ValueError if a function has assigned a field of a dataclass that it was given."""
+    for owner, field, value in before:
+        if getattr(owner, field, None) is not value:
+            raise ValueError(
+                f"{name} assigns to the field {field} of an argument, a {type(owner).__name__}, and later calls replay "
+                "its launches only; return another one, or write to the array that the field has"
+            )
 
 
 def _require_kept(name: str, before: list[Captured]) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.blocks.compiler.types import DTYPES, Constexpr, Dtype
 from vkcompute.blocks.launching.build import DIVISOR, ArrayType, IntType, TableType
-from vkcompute.blocks.launching.composites import Forms, leaf_names
 from vkcompute.compiled.arguments import bound, kind_of_number, remedy, suggestion
+from vkcompute.compiled.composites import Forms, leaf_names
 from vkcompute.ir import BOOL
 
 N_WARPS = 4

@@ -18,7 +18,7 @@ from vkcompute.compiled.target import computes_by_words
 from vkcompute.dtypes import as_dtype
 from vkcompute.ir import Split
 from vkcompute.runtime.graphs.aliasing import may_overlap
-from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.launching.arguments import needs_strides, require_aligned
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.window import ranges_overlap, spans_of
 from vkcompute.runtime.runtime import Runtime
@@ -55,6 +55,7 @@ def type_of(arg: Any) -> Any:
     if type(arg) is not Array:
         return None
     refuse_complex(arg)
+    require_aligned(arg)
     is_view = needs_strides(arg)
     return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
 

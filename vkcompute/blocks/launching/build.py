@@ -11,8 +11,9 @@ import numpy as np
 from vkcompute import ir, tile
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, WindowsValue
-from vkcompute.blocks.launching.composites import Forms, all_leaf_names, assembled
+from vkcompute.blocks.launching.composites import assembled
 from vkcompute.blocks.launching.parameter import is_const
+from vkcompute.compiled.composites import Forms, all_leaf_names
 from vkcompute.compiled.specialization import OFFSET, TRUTH, VALUE, CompileOptions, Specialization, iterations_of
 from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
@@ -155,7 +156,7 @@ def build(
     """
     code = definition.function.__code__
     parameters = code.co_varnames[: code.co_argcount]
-    names = parameters if forms is None else all_leaf_names(parameters, forms)
+    names = all_leaf_names(parameters, forms)
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
     compiler.check_bounds = options is not None and options.compilation.check_bounds
     compiler.read_only = _read_only(definition, names)

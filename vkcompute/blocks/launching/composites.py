@@ -7,7 +7,7 @@ assembles the composite values from the leaves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,33 +15,9 @@ from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.types import TYPES, Constexpr
 from vkcompute.blocks.language.block_pointers import make_tensor_descriptor
 from vkcompute.blocks.launching.tensor_descriptor import TensorDescriptor
+from vkcompute.compiled.composites import Form, Forms, form_of, made
 from vkcompute.frontend.source import Definition
 from vkcompute.frontend.unsupported import UnsupportedError
-
-_ATTRIBUTES = "", ".shape", ".strides"
-"""Suffixes of the names of a descriptor's parts: the base has the name of the descriptor."""
-
-
-class Form(NamedTuple):
-    """A composite argument without its leaves.
-
-    Attributes:
-        kind: tuple, a class of named tuples, or `TensorDescriptor`, whose parts are base, shape and strides.
-        parts: the form of each part; None for a leaf.
-        constants: of a descriptor, the block shape and the padding.
-    """
-
-    kind: Any
-    parts: tuple[Any, ...]
-    constants: tuple[Any, ...] = ()
-
-    def __repr__(self) -> str:
-        """The form in the key on disk: the same text in all processes."""
-        return f"{self.kind.__name__}{getattr(self.kind, '_fields', '')}{self.parts}{self.constants}"
-
-
-Forms = tuple["Form | None", ...]
-"""The form of each argument of a launch; None for a leaf."""
 
 
 def is_composite(arg: Any) -> bool:
@@ -80,32 +56,12 @@ def _form(arg: Any, leaves: list[Any]) -> Form | None:
         leaves.append(Constexpr(arg) if is_program else arg)
         return None
     if not isinstance(arg, TensorDescriptor):
-        kind = type(arg) if hasattr(arg, "_fields") else tuple
-        return Form(kind, tuple([_form(value, leaves) for value in arg]))
+        return form_of(arg, leaves, _form)
     if any(type(length) is bool or not isinstance(length, (int, np.integer)) for length in arg.block_shape):
         raise TypeError(f"the block shape of a tensor descriptor has ints; got {arg.block_shape!r}")
     parts = arg.base, tuple(arg.shape), tuple(arg.strides)
     constants = tuple(map(int, arg.block_shape)), arg.padding
     return Form(TensorDescriptor, tuple([_form(part, leaves) for part in parts]), constants)
-
-
-def all_leaf_names(names: Sequence[str], forms: Forms) -> list[str]:
-    """Returns the names of the leaves of all arguments, given the names of the parameters."""
-    return [leaf for pair in zip(names, forms, strict=True) for leaf in leaf_names(*pair)]
-
-
-def leaf_names(name: str, form: Form | None) -> list[str]:
-    """Returns the leaves of an argument as expressions: `x[0]`, `x.field`, `x.shape[1]`."""
-    if form is None:
-        return [name]
-    if form.kind is TensorDescriptor:
-        suffixes: Sequence[str] = _ATTRIBUTES
-    elif form.kind is tuple:
-        suffixes = [f"[{at}]" for at in range(len(form.parts))]
-    else:
-        suffixes = [f".{field}" for field in form.kind._fields]
-    pairs = zip(suffixes, form.parts, strict=True)
-    return [leaf for suffix, part in pairs for leaf in leaf_names(name + suffix, part)]
 
 
 def assembled(c: BlockCompiler, names: Sequence[str], forms: Forms, leaves: Iterable[Any]) -> list[Any]:
@@ -123,7 +79,7 @@ def _assembled(c: BlockCompiler, name: str, form: Form | None, leaves: Iterator[
         return next(leaves)
     parts = [_assembled(c, name, part, leaves) for part in form.parts]
     if form.kind is not TensorDescriptor:
-        return tuple(parts) if form.kind is tuple else form.kind._make(parts)
+        return made(form.kind, parts)
     try:
         return make_tensor_descriptor.expand(c, [*parts, *form.constants], {})
     except UnsupportedError as error:

@@ -23,10 +23,11 @@ from vkcompute.blocks.launching.build import (
     DIVISOR,
     BlockOptions,
 )
-from vkcompute.blocks.launching.composites import Forms, flattened
+from vkcompute.blocks.launching.composites import flattened
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.compiled.arguments import group_of
+from vkcompute.compiled.composites import Forms
 from vkcompute.compiled.host_arrays import is_host_array
 from vkcompute.compiled.launches import (
     Compiled,

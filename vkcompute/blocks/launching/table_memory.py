@@ -10,7 +10,7 @@ from vkcompute.blocks.language.addresses import COLUMNS
 from vkcompute.blocks.launching.build import TableType
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.compiled.arguments import kind_of_array, refuse_complex
-from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.launching.arguments import require_aligned
 from vkcompute.runtime.memory.array import Array, alias, empty
 from vkcompute.runtime.memory.window import Window, windows_over
 from vkcompute.runtime.scheduling.current import unrecorded
@@ -81,7 +81,7 @@ def _check(array: object) -> None:
         )
     refuse_complex(array)
     kind_of_array(array)  # raises for dtypes and sizes that kernels do not take
-    needs_strides(array)  # raises for elements that are not at multiples of their size
+    require_aligned(array)
     if array.offset % array.dtype.itemsize or any(step < 0 for step in array.strides) or array.shares_elements:
         raise ValueError(
             "an array in a table of pointers has its first element at its lowest address, and shares no elements; "

@@ -36,6 +36,8 @@ class TensorDescriptor:
         ValueError: the shape, strides and block shape differ in length, or the padding is another text.
     """
 
+    part_suffixes = "", ".shape", ".strides"  # the base has the name of the descriptor
+
     def __init__(
         self,
         base: Any,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import EnumMeta
 from functools import partial
 from types import EllipsisType, FunctionType
@@ -17,7 +17,7 @@ from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
-from vkcompute.compat.numba.unrolling import for_or_unrolled, literal_unroll, unrolled
+from vkcompute.compat.numba.unrolling import Unrolled, literal_unroll, unrolled
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
 from vkcompute.frontend.control_flow import nothing
@@ -29,7 +29,7 @@ from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT64, INT64, Value
 from vkcompute.jit.frontend import array_views
-from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
+from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, KERNEL_STATEMENTS, Compiler
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
@@ -38,7 +38,7 @@ from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Record, fits
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits
 
 NAMES: dict[Any, Callable[..., Any]] = {literal_unroll: unrolled}
 """Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
@@ -156,27 +156,6 @@ class Readable:
         return f"<{self.name} of kernels>"
 
 
-RECORD = "record"
-"""The form of an argument that is a record, passed as an array without axes."""
-
-
-def leaves(name: str, form: Any) -> list[str]:
-    """Returns a name for each part of an argument: its form is None, RECORD, or (class, forms) of a tuple."""
-    if not isinstance(form, tuple):
-        return [name]
-    return [leaf for at, inner in enumerate(form[1]) for leaf in leaves(f"{name}.{at}", inner)]
-
-
-def grouped(form: Any, values: Iterator[Any]) -> Any:
-    """Returns an argument of this form, made of the next values."""
-    if not isinstance(form, tuple):
-        value = next(values)
-        return Record(value) if form == RECORD else value
-    kind, forms = form
-    parts = [grouped(inner, values) for inner in forms]
-    return tuple(parts) if kind is tuple else kind(*parts)
-
-
 def _name(e: Evaluator, node: ast.Name) -> Any:
     return _read(e, name(e, node))
 
@@ -194,7 +173,7 @@ _STATEMENTS: Mapping[type[ast.AST], Handler] = {
     **STATEMENTS,
     ast.Raise: _raise,
     ast.Assert: _assert,
-    ast.For: for_or_unrolled,
+    ast.For: lambda e, node: KERNEL_STATEMENTS[ast.For](e, node),  # of a library that is imported later
 }
 _EXPRESSIONS: Mapping[type[ast.AST], Handler] = {
     **KERNEL_EXPRESSIONS,
@@ -208,7 +187,6 @@ class NumbaKernels(Compiler):
     """Numba's language, for one kernel.
 
     Attributes:
-        structure: the parameters whose arguments are tuples; see `arguments`.
         kernels: the language of kernels, in which the library's own functions are written.
         dynamic: shared arrays whose size the launch gives, by their dtype.
         dynamic_bytes: of shared arrays whose size the launch gives.
@@ -219,7 +197,6 @@ class NumbaKernels(Compiler):
     """
 
     most_recursions = 4
-    structure: tuple[Any, ...] = ()
     dynamic_bytes = 0
     checks_divisors = is_cooperative = has_one_block = False
     result: np.dtype[Any] | None = None
@@ -242,20 +219,6 @@ class NumbaKernels(Compiler):
     def _arrays(self, c: Compiler) -> ElementAccess:
         self.element_offsets = NumbaOffsets(c)
         return ElementAccess(c, c.numbers, self.element_offsets, c.item_types)
-
-    @classmethod
-    def parameters(cls, names: Sequence[str]) -> list[str]:
-        """Returns the names of the arguments, of which a tuple is several."""
-        return [leaf for name, form in zip(names, cls.structure, strict=False) for leaf in leaves(name, form)] or [
-            *names
-        ]
-
-    def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-        """Returns the values of the parameters: tuples are made of their parts."""
-        if not self.structure:
-            return dict(zip(names, values, strict=False))
-        rest = iter(values)
-        return {name: grouped(form, rest) for name, form in zip(names, self.structure, strict=False)}
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
@@ -423,6 +386,10 @@ class NumbaKernels(Compiler):
         if isinstance(kind, NumberType) and value is not None:
             return self.call_intrinsic(kind.dtype.type, [value])
         return value
+
+    def unrolls(self, values: Any) -> bool:
+        """True for a tuple over which a loop is unrolled."""
+        return isinstance(values, Unrolled) or super().unrolls(values)
 
     def iterations(self, node: ast.expr) -> Iterations:
         """Evaluates the range of a for loop."""

@@ -1,14 +1,11 @@
-"""`literal_unroll`: loops over tuples whose items differ in type, which are built once per item."""
+"""`literal_unroll`: loops over tuples that are unrolled, whatever their items."""
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import numpy as np
 
-from vkcompute.frontend.evaluator import Evaluator
-from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
 
 
@@ -36,20 +33,3 @@ def unrolled(c: Any, value: Any) -> Unrolled:
             for k, item in enumerate(value)
         ]
     )
-
-
-def for_or_unrolled(e: Evaluator, node: ast.For) -> None:
-    """Builds a for loop; the body of one over `literal_unroll(…)` once per item."""
-    match node:
-        case ast.For(target=ast.Name(index), iter=ast.Call(args=[ast.Call(args=[ast.Name() as name])])):
-            items = e.value(name)
-        case _:
-            items = None
-    if not isinstance(items, Unrolled):
-        STATEMENTS[ast.For](e, node)
-        return
-    if any(isinstance(inner, (ast.Break, ast.Continue)) for part in node.body for inner in ast.walk(part)):
-        raise UnsupportedError("a loop over literal_unroll(…) has no break and no continue; write an if")
-    for k in range(len(items)):
-        e.flow.env[index] = k
-        e.block(node.body)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vkcompute import dtypes
+from vkcompute.compiled.composites import Forms, leaf_names
 from vkcompute.frontend.source import unevaluated
 
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
@@ -148,15 +149,37 @@ def _type(annotation: Any) -> Any:
     return None
 
 
-def typed(function: FunctionType, kinds: Mapping[int, Any], args: Sequence[Any]) -> list[Any]:
-    """Converts annotated arguments to their types; raises as `converted`."""
-    values, names = list(args), function.__code__.co_varnames
+def annotations_of_leaves(name: str, names: Sequence[str], kinds: Mapping[int, Any], forms: Forms) -> dict[int, Any]:
+    """Returns the types of leaves by position, for those of parameters.
+
+    Raises:
+        TypeError: a composite argument for an array or a number.
+    """
+    types, first = {}, 0
+    for at, form in enumerate(forms):
+        if at in kinds and form is not None:
+            kind = kinds[at].kind if isinstance(kinds[at], OptionalType) else kinds[at]
+            rule = f"{name}: {names[at]} is annotated as {getattr(kind, '__name__', kind)}; got a {form.kind.__name__}"
+            raise TypeError(f"{rule}; pass such a value, or change the annotation")
+        if at in kinds:
+            types[first] = kinds[at]
+        first += len(leaf_names("", form))
+    return types
+
+
+def typed(name: str, names: Sequence[str], kinds: Mapping[int, Any], args: Sequence[Any]) -> list[Any]:
+    """Converts annotated arguments to their types; raises as `converted`.
+
+    Args:
+        name, names: those of the function and of the arguments, for errors.
+    """
+    values = list(args)
     for n, annotated in kinds.items():
         kind = annotated.kind if isinstance(annotated, OptionalType) else annotated
         if args[n] is None and kind is annotated:
-            rule = f"{function.__name__}: {names[n]} is annotated as {getattr(kind, '__name__', kind)}; got None"
+            rule = f"{name}: {names[n]} is annotated as {getattr(kind, '__name__', kind)}; got None"
             raise TypeError(f"{rule}; pass a value, or annotate it with | None")
-        values[n] = converted(f"{function.__name__}: {names[n]}", kind, args[n])
+        values[n] = converted(f"{name}: {names[n]}", kind, args[n])
     return values
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from vkcompute import ir
+from vkcompute.compiled.composites import all_leaf_names, assembled
 from vkcompute.compiled.report import Reports
 from vkcompute.compiled.specialization import (
     DEFAULTS,
@@ -78,14 +79,15 @@ def build(
     compiler.offsets.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
-    names = compiler.parameters(parameters)
+    names = all_leaf_names(parameters, options.forms)
     values = [argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)]
     for value in values:
         value = value.array if isinstance(value, Record) else value
         if isinstance(value, ArrayValue) and value.strided:
             compiler.offsets.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
-    args = compiler.arguments(parameters, [records.opened(compiler, value) for value in values])
-    compiler.run(definition.function, definition.source, args)
+    compiler.leaves = [records.opened(compiler, value) for value in values]
+    args = assembled(options.forms, compiler.leaves)
+    compiler.run(definition.function, definition.source, dict(zip(parameters, args, strict=True)))
     compiler.reports.put_last()
     ir.merge_views(compiler.function)
     first = compiler.arrays.first_assigned

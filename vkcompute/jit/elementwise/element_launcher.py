@@ -9,13 +9,14 @@ from itertools import combinations
 from operator import is_
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vkcompute.compiled.arguments import bound, group_of
 from vkcompute.compiled.block_access import SINGLE, BlockAccess, ElementBlock
 from vkcompute.compiled.blocks import fits
 from vkcompute.compiled.host_arrays import HostArrays, is_host_array
 from vkcompute.compiled.launches import Compiled, pushed
 from vkcompute.compiled.plan import Plan, places
-from vkcompute.compiled.specialization import Specialization
 from vkcompute.dtypes import can_cast
 from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
@@ -34,16 +35,19 @@ from vkcompute.jit.elementwise.dispatch import (
 )
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, ProgramSource, cost, result
 from vkcompute.jit.elementwise.sharded import by_device, joined
+from vkcompute.jit.elementwise.stages import IDENTITY
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.values import ELEMENTS, PARTS, Complex
 from vkcompute.jit.launcher import is_exact, kind_of
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.launching.arguments import first_index
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.launching.arguments import first_index, is_unaligned
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
 LOCAL_SIZE = 64
+_BYTE = np.dtype(np.uint8)
 
 __tracebackhide__ = hides_calls
 
@@ -90,13 +94,18 @@ class Arguments:
         return bound(self.name, self._parameters, args, named)
 
     def placed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Returns the arguments with a device array for each NumPy array, on the device of the others."""
+        """Returns the arguments with a device array for each NumPy array, on the device of the others.
+
+        Arrays whose elements are not at multiples of their size are copied.
+        """
         if any(map(is_holder, args)):
             args = all_held(args)
-        if not any(map(is_host_array, args)):
-            return args
-        runtime = next((runtime_of(arg) for arg in args if type(arg) is Array), None)
-        return HostArrays(self.name, runtime or current_runtime(), args).args
+        if any(map(is_host_array, args)):
+            runtime = next((runtime_of(arg) for arg in args if type(arg) is Array), None)
+            args = HostArrays(self.name, runtime or current_runtime(), args).args
+        if any(type(arg) is Array and is_unaligned(arg) for arg in args):
+            args = tuple([_aligned(arg) if type(arg) is Array else arg for arg in args])
+        return args
 
     def _kinds(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the parts of a signature; raises TypeError for an argument that is neither an array nor a number."""
@@ -280,6 +289,8 @@ class ElementLauncher:
             return outs[0] if plan.single else outs
         if group_of(args) is not None:
             return self._sharded(args, out)
+        if any(type(array) is Array and is_unaligned(array) for array in outs):
+            return self._apart(args, outs, out)
         args = self._arguments.placed(args)
         arrays = self._arguments.arrays(args)
         runtime = runtime_of(arrays[0])
@@ -300,7 +311,7 @@ class ElementLauncher:
         self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if specialization.single else outs
 
-    def _new_results(self, args: tuple[Any, ...], keys: list[Any]) -> tuple[tuple[Array, ...], Specialization | None]:
+    def _new_results(self, args: tuple[Any, ...], keys: list[Any]) -> tuple[tuple[Array, ...], Any]:
         """Returns new arrays like the results of the last call with such arguments, and its specialization.
 
         Before that, there are none. Adds the keys of the arrays to those of the arguments.
@@ -318,7 +329,7 @@ class ElementLauncher:
                 return tuple(outs), like
         return (), None
 
-    def _repeated(self, bound: tuple[Any, ...], keys: Sequence[Any], like: Specialization | None) -> Plan | None:
+    def _repeated(self, bound: tuple[Any, ...], keys: Sequence[Any], like: Any) -> Plan | None:
         """Repeats a launch by its plan, and returns that; None if there is none.
 
         Args:
@@ -387,6 +398,15 @@ class ElementLauncher:
             n_groups = -(-(stop - start) // per_group)
             dispatch(self._programs, key, within, [*pushes, *extents, stop - start], n_groups)
 
+    def _apart(self, args: tuple[Any, ...], outs: tuple[Array, ...], out: Any) -> Any:
+        """Applies the function to other results, and copies these to those that are not at multiples of their size."""
+        parts = [temporary(array.runtime, array.shape, array.dtype) if is_unaligned(array) else array for array in outs]
+        self(args, {}, tuple(parts) if isinstance(out, tuple) else parts[0])
+        for part, array in zip(parts, outs, strict=True):
+            if part is not array:
+                _copy_bytes(part, array)
+        return out
+
     def _sharded(self, args: tuple[Any, ...], out: Any) -> Any:
         """Launches the function on each device of a group."""
         outs = out if isinstance(out, tuple) else () if out is None else (out,)
@@ -396,3 +416,24 @@ class ElementLauncher:
 
         shards, like = by_device(here, args, outs)
         return joined(shards, like) if out is None else out
+
+
+_copying = ElementLauncher(IDENTITY)
+
+
+def _aligned(array: Array) -> Array:
+    """Returns an array whose elements are at multiples of their size: a copy, if those of the given one are not."""
+    if not is_unaligned(array):
+        return array
+    copy = temporary(array.runtime, array.shape, array.dtype)
+    _copy_bytes(array, copy)
+    return copy
+
+
+def _copy_bytes(source: Array, target: Array) -> None:
+    """Copies the bytes of elements, which have an axis of their own."""
+    one, other = [
+        Array(x.runtime, x.buffer, x.offset, (*x.shape, x.dtype.itemsize), (*x.strides, 1), _BYTE)
+        for x in (source, target)
+    ]
+    _copying((one,), {}, other)

@@ -167,13 +167,19 @@ class Arithmetic:
         """
         if isinstance(index, Number) and _are_rows(values):
             return like(values[0], [self._host.element(column, index) for column in zip(*values, strict=True)])
-        if isinstance(index, Number) and values and all(isinstance(kind_of(x, self._rules), Kind) for x in values):
+        if isinstance(index, Number) and values and self.has_numbers(values):
             return self._selected(values, self._numbers.index(index))
         if type(index) is not int or not -len(values) <= index < len(values):
             got = index if type(index) is int else describe(index)
             what = describe(values) if isinstance(values, Vector) else f"a tuple of {len(values)}"
             raise UnsupportedError(f"{what} is indexed by a constant in range; got {got}")
         return values[index]
+
+    def has_numbers(self, values: tuple[Any, ...]) -> bool:
+        """True if all items are numbers, or tuples of one type and length with such items."""
+        if _are_rows(values):
+            return all(map(self.has_numbers, zip(*values, strict=True)))
+        return all(isinstance(kind_of(x, self._rules), Kind) for x in values)
 
     def _selected(self, values: tuple[Any, ...], index: Value) -> Number:
         """Selects an element by the bits of an index, the lowest first; the first one for an index out of range.

@@ -89,7 +89,7 @@ def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
     steps: list[Value] = []
     fixed: list[tuple[Value, Any]] = []
     completed = _completed(base, indices)
-    n_kept = next((k for k, index in enumerate(reversed(completed)) if index != slice(None)), len(completed))
+    n_kept = next((k for k, index in enumerate(reversed(completed)) if not is_whole_axis(index)), len(completed))
     firsts = [index for index in completed[: len(completed) - n_kept] if index is not None]
     uniform = base.uniform and all(not isinstance(index, slice) for index in firsts)
     for index in completed:
@@ -111,6 +111,11 @@ def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
     if c.offsets.check_bounds and fixed:
         inside = both(c.builder, inside, c.offsets.inside(base.name, *zip(*fixed, strict=True)))
     return replace(made(base, first, lengths, steps, uniform=uniform), inside=inside)
+
+
+def is_whole_axis(index: Any) -> bool:
+    """True for `:`."""
+    return isinstance(index, slice) and index.start is index.stop is index.step is None
 
 
 def both(builder: Any, one: Any, other: Any) -> Any:

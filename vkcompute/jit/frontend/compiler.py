@@ -27,13 +27,21 @@ from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.syntax import ITERABLES, LOOP_CALLS, UNSUPPORTED
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Scalar
-from vkcompute.jit.frontend import complex_values
+from vkcompute.jit.frontend import array_views, complex_values
 from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES
 from vkcompute.jit.frontend.context import Context
-from vkcompute.jit.frontend.element_access import ElementAccess
+from vkcompute.jit.frontend.element_access import ElementAccess, indexed, is_sliced
 from vkcompute.jit.frontend.element_offsets import DeviceOffsets
-from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, in_order, remedy_for
+from vkcompute.jit.frontend.intrinsics import (
+    ARRAY_METHODS,
+    INTRINSICS,
+    Intrinsic,
+    accepted,
+    folded,
+    in_order,
+    remedy_for,
+)
 from vkcompute.jit.frontend.item_types import ItemTypes
 from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.other_words import in_kernels
@@ -47,6 +55,7 @@ from vkcompute.jit.frontend.values import (
     Record,
     Row,
     Vector,
+    demand_sequence,
     describe,
     is_complex,
     is_python,
@@ -86,6 +95,7 @@ class Compiler(Context):
         reports: the kernel's reports; None where no host reads them.
         tables: the constant tables, in the order of their buffers.
         shared_arrays: by place in the source, type and shape, the last shared array.
+        leaves: the values of the kernel's arguments, and of the parts of composite ones.
     """
 
     programs = "kernels"
@@ -114,6 +124,7 @@ class Compiler(Context):
         self.reports: Reports | None = None
         self.tables: dict[Table, ArrayValue] = {}
         self.shared_arrays: dict[tuple[ast.AST, Scalar, tuple[int, ...]], ArrayValue] = {}
+        self.leaves: list[Any] = []
 
     def _hold_numbers(self, numbers: NumberConversion) -> None:
         self.numbers = numbers
@@ -139,15 +150,6 @@ class Compiler(Context):
         """The axes along which the kernel reads ids, so far."""
         return ir.id_axes(self.function, self.ids)
 
-    @classmethod
-    def parameters(cls, names: Sequence[str]) -> Sequence[str]:
-        """Returns the names of a kernel's arguments, in order, for the names of its parameters."""
-        return names
-
-    def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-        """Returns the values of the parameters, for those of the arguments."""
-        return dict(zip(names, values, strict=True))
-
     # -- errors -------------------------------------------------------------------------------------------------------
 
     def unsupported(self, node: ast.AST) -> str:
@@ -168,20 +170,31 @@ class Compiler(Context):
 
     def item(self, base: Any, index: Any) -> Any:
         """Returns an element of an array, a tuple or a vector, or a part of them."""
+        demand_sequence(base)
         if isinstance(base, tuple) and not is_complex(base):
             return sliced(base, index) if isinstance(index, slice) else self.host.element(base, index)
+        array, indices, _ = indexed(base, index)
+        if is_sliced(array, indices):
+            return self.part(array, indices)
         return self.arrays.item(base, index)
+
+    def part(self, array: ArrayValue, indices: Sequence[Any]) -> ArrayValue:
+        """Returns the view that indices denote, some of which are slices, or are left out."""
+        return array_views.part(self, array, indices)
 
     def items(self, value: Any) -> Any:
         """Returns the elements of a private array or of its row as a tuple; other values unchanged."""
+        demand_sequence(value)
         return self.private_arrays.items(value)
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
         """Stores an element or a field, or a vector or tuple to a row of the same length."""
+        _refuse_slices(base, index)
         self.arrays.assign(base, index, value)
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element, a field or a row what `change` makes of it."""
+        _refuse_slices(base, index)
         self.arrays.update(base, index, change)
 
     def loaded(self, row: Row, n: int) -> Vector:
@@ -204,6 +217,9 @@ class Compiler(Context):
             return base.ndim if name == "ndim" else base.element.numpy
         if (known := self.arrays.attribute(base, name)) is not None:
             return known
+        if isinstance(base, ArrayValue) and base.item is None and name in ARRAY_METHODS:
+            method = ARRAY_METHODS[name]
+            return Intrinsic(lambda c, *args: method(c, base, *args), 0, None)
         if isinstance(base, Vector):
             return swizzled(base, name)
         if is_complex(base) or (name in NUMBER_ATTRIBUTES and isinstance(base, (Number, int, float, np.generic))):
@@ -215,7 +231,7 @@ class Compiler(Context):
         if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Record, Row, tuple, *PLAIN)):
             return self.evaluator.captured_value(base, name, f"{type(base).__name__}.{name}")
         has = (
-            "an array has shape, size, ndim, dtype, view"
+            "an array has shape, size, ndim, dtype, view and reductions, as sum"
             if isinstance(base, ArrayValue)
             else "call functions, as vc.int32(x)"
         )
@@ -323,6 +339,20 @@ class Compiler(Context):
         if node.keywords:
             raise UnsupportedError("range takes 1 to 3 integers by position")
         return [self.evaluator.value(argument) for argument in node.args]
+
+    def unrolls(self, values: Any) -> bool:
+        """True for a tuple over which a loop is unrolled, as it has arrays, or items of several types."""
+        return isinstance(values, tuple) and not isinstance(values, Vector) and not self.arithmetic.has_numbers(values)
+
+    def unrolled(self, loop: ast.For, bodies: list[list[ast.stmt]]) -> None:
+        """Takes the bodies of a loop that is unrolled, one per item."""
+
+
+def _refuse_slices(base: Any, index: Any) -> None:
+    """Raises UnsupportedError for an assignment to several elements of an array."""
+    array, indices, _ = indexed(base, index)
+    if is_sliced(array, indices):
+        raise UnsupportedError(f"the elements of {array.name} are assigned one by one; write a for loop over the slice")
 
 
 def _of_device(c: Compiler) -> ElementAccess:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -205,9 +205,16 @@ def indexed(base: Any, index: Any) -> tuple[Any, tuple[Any, ...], bool]:
     indices = along(index)
     if isinstance(base, Row):
         base, indices = base.array, (*base.indices, *indices)
-    if len(indices) > 1 and isinstance(indices[-1], slice) and indices[-1] == slice(None):
+    if len(indices) > 1 and array_views.is_whole_axis(indices[-1]):
         indices = indices[:-1]
     return base, indices, isinstance(base, ArrayValue) and base.ndim == len(indices) + 1 > 1
+
+
+def is_sliced(array: Any, indices: Sequence[Any]) -> bool:
+    """True if indices denote a view of an array: one of them is a slice, `...` or None. A list has none."""
+    if not isinstance(array, ArrayValue) or array.item is not None:
+        return False
+    return any(index is None or index is Ellipsis or isinstance(index, slice) for index in indices)
 
 
 def _refuse_name(index: Any) -> None:

@@ -91,7 +91,7 @@ class DeviceOffsets:
             rule = f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}"
             raise UnsupportedError(f"{rule}; write {example}")
         if any(isinstance(position, slice) for position in indices):
-            raise UnsupportedError("only vectors and tuples have slices; index single elements, in a for loop")
+            raise UnsupportedError("a list has no slices in kernels; index single items, in a for loop")
         for position, length in zip(indices, array.shape or (), strict=False):
             if isinstance(position, int) and not -length <= position < length:
                 raise UnsupportedError(f"{array.name} has {length} elements along this axis; got {position}")

@@ -38,6 +38,8 @@ class Intrinsic(NamedTuple):
 _NAMESPACES = "atomic", "random", "subgroup", "vector", "warp"
 _F = TypeVar("_F", bound=Callable[..., Any])
 INTRINSICS: dict[Any, Intrinsic] = {}
+ARRAY_METHODS: dict[str, Callable[..., Any]] = {}
+"""Methods of arrays -> expansion of a call, given the compiler, the array and the arguments."""
 REMEDIES: dict[Any, str] = {}
 """Known functions that kernels do not support -> replacement, for the error message."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compiled.composites import Fields
 from vkcompute.frontend.constants import is_named
 from vkcompute.frontend.control_flow import Unset
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -225,6 +226,13 @@ def sliced(values: tuple[Any, ...], bounds: slice) -> Any:
     return Vector(part)
 
 
+def demand_sequence(value: Any) -> None:
+    """Refuses a dataclass, whose fields have names only."""
+    if isinstance(value, Fields):
+        name = type(value).__name__
+        raise UnsupportedError(f"the fields of {name} are read by name; write x.{(*value._fields, 'field')[0]}")
+
+
 def _class_of(array: ArrayValue) -> str:
     if array.memory.private:
         return "private array" if array.item is None else "list"
@@ -254,6 +262,8 @@ def describe(value: Any) -> str:
             return "a Python complex number" if part.weak else whole_of(Complex((part, part))).name
         case Vector():
             return f"{_plain_kind(value[0]).type}x{len(value)}"
+        case Fields():
+            return f"a {type(value).__name__}"
         case tuple():
             return f"a tuple of {len(value)}"
         case FunctionType():

@@ -1,6 +1,7 @@
 """Imports all files of the library, which registers their functions as intrinsics."""
 
 from vkcompute.jit.library import (  # noqa: F401
+    array_reductions,
     atomic,
     bit_operations,
     element_functions,
@@ -12,6 +13,7 @@ from vkcompute.jit.library import (  # noqa: F401
     private,
     random,
     subgroup,
+    unrolled_loops,
     vector,
     warp,
     workgroup,

@@ -28,6 +28,7 @@ from vkcompute.jit.frontend.values import (
     Number,
     Row,
     Vector,
+    demand_sequence,
     describe,
     fits,
     is_complex,
@@ -172,6 +173,7 @@ def _len(c: Compiler, x: Any) -> Any:
     if not isinstance(x, tuple):
         remedy = "; make it a tuple" if isinstance(x, list) else ""
         raise UnsupportedError(f"{describe(x)} has no length; tuples, vectors, arrays and their rows have{remedy}")
+    demand_sequence(x)
     return len(x)
 
 

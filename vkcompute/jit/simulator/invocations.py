@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.errors import KernelError
-from vkcompute.ir import WARP_SIZE, Memory
+from vkcompute.ir import WARP_SIZE, Memory, Scalar
 from vkcompute.jit.simulator.callstack import Calls, CallStack, line_of
 from vkcompute.jit.simulator.subgroup import SUBGROUP_SIZE, results
 
@@ -40,6 +40,12 @@ class Grid:
     def groups(self, n_groups: XYZ, local_size: XYZ) -> Iterator[Workgroup]:
         """Yields the workgroups in order, along x first."""
         return (Workgroup(self, group_id, n_groups, local_size) for group_id in _ids(n_groups))
+
+    def check(self) -> None:
+        """Ends the current invocation, if there is one, where it must."""
+        current = getattr(self, "current", None)
+        if current is not None:
+            current.check()
 
     def fault(self, message: str, invocation: Invocation | None = None, calls: Calls | None = None) -> KernelError:
         """Returns an error of an invocation at a place; by default of the current invocation at its current place."""
@@ -132,7 +138,7 @@ class Invocation:
         stopped: True if it must end at its next operation, since the launch has failed.
         n_fences: number of memory fences passed.
         iterations: numbers of iterations of the loops that it is in, by depth of the call and first line.
-        private: elements of its private arrays.
+        private: elements of its private arrays, as their own type (None) and as others.
     """
 
     def __init__(self, group: Workgroup, local: XYZ) -> None:
@@ -142,7 +148,7 @@ class Invocation:
         self.result: Any = None
         self.progress: tuple[tuple[int, ...], ...] = ()
         self.iterations: dict[tuple[int, int], int] = {}
-        self.private: dict[Memory, Any] = {}
+        self.private: dict[tuple[Memory, Scalar | None], Any] = {}
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._resumed = threading.Semaphore(0)

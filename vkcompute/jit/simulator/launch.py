@@ -18,15 +18,16 @@ import numpy as np
 
 from vkcompute import dtypes, ir, locks
 from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
+from vkcompute.compiled.composites import Forms, all_leaf_names, assembled, flattened
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError, hides_calls
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
-from vkcompute.jit.compilation.annotations import annotations_of, typed
+from vkcompute.jit.compilation.annotations import annotations_of, annotations_of_leaves, typed
 from vkcompute.jit.compilation.build import Rules, Signature, build, kernel_types
 from vkcompute.jit.compilation.local_sizes import demand_tiles, tile_misfits
-from vkcompute.jit.frontend.values import ArrayValue, Complex
+from vkcompute.jit.frontend.values import ArrayValue, Complex, Record
 from vkcompute.jit.frontend.values_needed import ValuesNeededError, with_values
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine
@@ -96,38 +97,47 @@ def simulate(
         KernelError: the function does something that kernels do not support, or that is undefined on a device.
     """
     function, name = definition.function, definition.function.__name__
-    args = bound(name, parameters, args, named)
+    forms, args = flattened(bound(name, parameters, args, named))
     if (group := group_of(args)) is not None:
         part = partial(simulate, definition, parameters, local_size, config, rules=rules)
-        return group.kernel(lambda *here: part(here, {}))(*args)
+        return group.kernel(lambda *here: part(tuple(assembled(forms, here)), {}))(*args)
     config = declared(name, config, local_size)
-    given = typed(function, annotations_of(function), args)
+    kinds, names = annotations_of(function), [*parameters.parameters]
+    kinds = kinds if forms is None else annotations_of_leaves(name, names, kinds, forms)
+    given = typed(name, all_leaf_names(names, forms), kinds, args)
     try:
         with _lock:
-            _simulated(definition, rules, given, config, is_declared=local_size is not None)
+            _simulated(definition, rules, given, config, forms, is_declared=local_size is not None)
     except RecursionError:
         raise definition.source.too_deep() from None
     return Done()
 
 
 def _simulated(
-    definition: Definition, rules: Rules, given: list[Any], config: LaunchConfig, *, is_declared: bool
+    definition: Definition,
+    rules: Rules,
+    given: list[Any],
+    config: LaunchConfig,
+    forms: Forms | None,
+    *,
+    is_declared: bool,
 ) -> None:
     """Downloads the device arrays, runs the kernel, and uploads what it has written."""
     # There are no device arrays before their module is imported.
     array_class = getattr(sys.modules.get("vkcompute.runtime.memory.array"), "Array", ())
     marks = _marks([arg for arg in given if isinstance(arg, array_class)])
     arrays = _on_host(given, array_class)
-    signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
+    signature = tuple(map(_kind, arrays, all_leaf_names(definition.parameters, forms)))
+    options = CompileOptions(config.local_size, forms=forms)
     try:
-        recorder = _recorded(definition, rules, signature, config.local_size)
+        recorder = _recorded(definition, rules, signature, options)
     except ValuesNeededError as needed:
         signature = with_values(signature, given, needed.positions)
-        recorder = _recorded(definition, rules, signature, config.local_size)
+        recorder = _recorded(definition, rules, signature, options)
     ids = recorder.id_axes
     demand_axes(recorder.function.name, config, ids)
     if config.groups is config.local_size is None and not ids.in_group:
-        recorder = _recorded(definition, rules, signature, ONE_INVOCATION)
+        recorder = _recorded(definition, rules, signature, options._replace(local_size=ONE_INVOCATION))
     if not is_declared:
         demand_tiles(tile_misfits(recorder.function, definition), config.groups)
     _check_limits(recorder.function, next((arg for arg in given if isinstance(arg, array_class)), None))
@@ -138,7 +148,7 @@ def _simulated(
         groups = grid_over(function.name, shape, function.local_size, ids)
     marked = [_marked(arg, marks) if isinstance(arg, array_class) else None for arg in given]
     with _decoded(recorder.function.name, arrays) as numbers:
-        _run(recorder, numbers, groups, marked)
+        _run(recorder, numbers, groups, marked, forms)
     for position in recorder.arrays.written:
         if isinstance(given[position], array_class):
             given[position].write(arrays[position])
@@ -169,11 +179,9 @@ def _decoded(name: str, arrays: list[Any]) -> Iterator[list[Any]]:
             array[...] = dtypes.host_cast(numbers[at], dtypes.small_float(array.dtype))
 
 
-def _recorded(
-    definition: Definition, rules: Rules, signature: Signature, local_size: tuple[int, int, int] | None
-) -> Recorder:
+def _recorded(definition: Definition, rules: Rules, signature: Signature, options: CompileOptions) -> Recorder:
     try:
-        return build(Recorder, definition, signature, CompileOptions(local_size), rules)
+        return build(Recorder, definition, signature, options, rules)
     except KernelError as error:
         raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
 
@@ -228,7 +236,7 @@ def _marked(array: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[An
     return mask
 
 
-def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any]) -> None:
+def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any], forms: Forms | None) -> None:
     """Runs a kernel from its notes, workgroup by workgroup."""
     ops, local_size = walk(recorder.function.body), recorder.function.local_size
     is_volatile = any(memory.volatile for memory in recorder.function.shared_memory)
@@ -236,8 +244,9 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
     waits = is_volatile or any(op.operation.waits for op in ops)
     machine = Machine(recorder, rewritten, counts=counts)
     for table, array in recorder.tables.items():
-        machine.memory.add_array(array.memory, table.array, None)
-    kernel = partial(rewritten(recorder.notes, machine), *_values(machine, recorder, arrays, written))
+        machine.memory.add_array(array.memory.of or array.memory, table.array, None)
+    values = assembled(forms, _values(machine, recorder, arrays, written))
+    kernel = partial(rewritten(recorder.notes, machine), *values)
     x, y, z = (*groups, 1, 1)[:3]
     token = SIMULATED.set(lambda name, axis: machine.grid.current.builtin(name, axis))
     try:
@@ -281,11 +290,12 @@ def _kind(arg: Any, name: str) -> Any:
     """Returns the part of a signature for an argument."""
     if isinstance(arg, np.ndarray) and (small := dtypes.small_float(arg.dtype)):
         return small.name, arg.ndim
-    if isinstance(arg, np.ndarray) and dtypes.is_known(arg.dtype):
-        return kind_of_array(arg)
+    if isinstance(arg, np.ndarray) and dtypes.is_in_kernels(arg.dtype):
+        of_array = kind_of_array(arg)
+        return (*of_array, True) if _needs_strides(arg, name) else of_array
+    if isinstance(arg, np.void) and dtypes.is_record(arg.dtype):
+        return arg.dtype, -1
     kind = NoneType if arg is None else kind_of_number(arg)
-    if kind is None and dtypes.is_record(getattr(arg, "dtype", None)):
-        raise TypeError(f"records are not simulated; got {arg.dtype} for {name}; launch the kernel on a device")
     if kind is None:
         got = f"{type(arg).__name__} for {name}{remedy(arg, name)}"
         if isinstance(arg, np.ndarray):
@@ -294,16 +304,33 @@ def _kind(arg: Any, name: str) -> Any:
     return kind
 
 
+def _needs_strides(array: np.ndarray[Any, Any], name: str) -> bool:
+    """True for an array that is no contiguous one, and has steps that views of it count.
+
+    Raises:
+        ValueError: records whose distance is no multiple of the words that they have.
+    """
+    step = dtypes.step_bytes(array.dtype)
+    if array.flags.c_contiguous or not array.size:
+        return False
+    is_counted = not any(stride % step for stride in array.strides)
+    if not is_counted and array.dtype.kind == "V":
+        raise ValueError(f"{name} has records at distances of {array.strides} bytes, no multiples of {step}; copy it")
+    return is_counted
+
+
 def _values(machine: Machine, recorder: Recorder, given: list[Any], written: list[Any]) -> list[Any]:
     """Returns the simulated arguments."""
     values: list[Any] = []
-    for position, (parameter, arg) in enumerate(zip(recorder.args.values(), given, strict=True)):
+    for position, (parameter, arg) in enumerate(zip(recorder.leaves, given, strict=True)):
         if parameter is None:
             values.append(None)
         elif isinstance(parameter, (int, np.integer)):  # known at compile time
             values.append(machine.constant(parameter))
         elif isinstance(parameter, Complex):
             values.append(machine.as_type(type_of(parameter), arg))
+        elif isinstance(parameter, Record):
+            values.append(machine.array(parameter, np.array(arg), None))
         elif not isinstance(parameter, ArrayValue):
             for index, dtype in sorted(recorder.numbers.limits):
                 if index == parameter.kind.argument:

@@ -1,23 +1,23 @@
-"""The machine that runs a simulated kernel, and its values: numbers, vectors and arrays.
-
-It is the compiler, with a builder that evaluates operations immediately. Values have Python's operators, and work with
-`print` and debuggers.
-"""
+"""The machine that runs a simulated kernel: the compiler, with a builder that evaluates operations immediately."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from vkcompute.compiled.specialization import OFFSET, STRIDE
+from vkcompute.dtypes import step_bytes
 from vkcompute.frontend.evaluator import Evaluator, Frame
-from vkcompute.ir import Constant, Function, Memory, Value
+from vkcompute.ir import UINT32, Constant, Function, Memory, Value
 from vkcompute.ir.types import SmallFloat
+from vkcompute.jit.frontend import array_views, records
+from vkcompute.jit.frontend.array_views import View
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.complex_values import conjugate, real_parts
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.intrinsics import in_order
 from vkcompute.jit.frontend.type_rules import kind_of
@@ -27,12 +27,11 @@ from vkcompute.jit.frontend.values import (
     Complex,
     Kind,
     Number,
+    Record,
     Row,
     Vector,
     like,
     parts_of,
-    sliced,
-    swizzled,
 )
 from vkcompute.jit.library import workgroup
 from vkcompute.jit.simulator.callstack import CallStack
@@ -41,6 +40,16 @@ from vkcompute.jit.simulator.memory import DeviceMemory
 from vkcompute.jit.simulator.operations import DIRECT, ImmediateBuilder, State
 from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
 from vkcompute.jit.simulator.simulated_offsets import SimulatedOffsets
+from vkcompute.jit.simulator.simulated_values import (
+    SimulatedArray,
+    SimulatedComplex,
+    SimulatedConstant,
+    SimulatedNumber,
+    SimulatedRecord,
+    SimulatedRow,
+    SimulatedVector,
+    plain,
+)
 
 
 class Machine(Compiler):
@@ -66,23 +75,57 @@ class Machine(Compiler):
         self.grid = Grid(name, self.stack)
         self.offsets_in_memory = offsets = SimulatedOffsets(self.grid)
         function = Function(name, recorder.function.local_size)
-        self.memory = DeviceMemory(self.grid)
+        self.memory = DeviceMemory(self.grid, by_bytes=recorder.has_views)
         builder = ImmediateBuilder(function, State(self.grid, self.memory))
         super().__init__(
             function, recorder.rules, Evaluator(self, builder), arrays=lambda c: ElementAccess(c, c.numbers, offsets)
         )
+        self.element_offsets = offsets
         self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
         self._kept_kinds: dict[tuple[str, str], bool] = {}
         self._shared: dict[tuple[ast.AST, str], SimulatedArray] = {}
 
     def array(
-        self, value: ArrayValue, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None
-    ) -> SimulatedArray:
-        """Adds an array argument with these elements; `written` as in `Cells`."""
-        self.memory.add_array(value.memory, data, written)
-        self.offsets_in_memory.shapes[value.position] = data.shape
-        return SimulatedArray(value, self)
+        self, value: ArrayValue | Record, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None
+    ) -> SimulatedArray | SimulatedRecord:
+        """Adds an array argument, or a record, with these elements; `written` as in `Cells`."""
+        array = value.array if isinstance(value, Record) else value
+        memory = array.memory.of or array.memory
+        self.memory.add_array(memory, data, written)
+        self.offsets_in_memory.shapes[array.position] = data.shape
+        if array.strided:
+            self._add_layout(array, data)
+        own = self._own(array)
+        return SimulatedRecord(Record(own), self) if isinstance(value, Record) else SimulatedArray(own, self)
+
+    def _own(self, array: ArrayValue) -> ArrayValue:
+        """Returns an array of the recorder with values of this machine: those of records have some."""
+        if not isinstance(array, View):
+            return array
+        kept = {field.name: getattr(array, field.name) for field in fields(ArrayValue)}
+        return records.in_memory(self, ArrayValue(**{**kept, "memory": array.memory.of or array.memory}))
+
+    def _add_layout(self, array: ArrayValue, data: np.ndarray[Any, Any]) -> None:
+        """Adds the offset and the strides of an array, which views of it need, from its first byte in memory."""
+        step = step_bytes(data.dtype)
+        steps = zip(data.shape, data.strides, strict=True)
+        below = sum((length - 1) * stride for length, stride in steps if stride < 0)
+        sizes = {OFFSET: -below, **{STRIDE + axis: stride for axis, stride in enumerate(data.strides)}}
+        for source, nbytes in sizes.items():
+            self.offsets.pushed[array.position, source] = self.builder.const(nbytes // step & 0xFFFFFFFF, UINT32)
+
+    def part(self, array: ArrayValue, indices: Sequence[Any]) -> ArrayValue:
+        """Returns a view; that of an array with gaps accesses the bytes of the array."""
+        if array.strided and not isinstance(array, View):
+            memory = Memory(array.memory.name, array.memory.element, of=array.memory)
+            array = replace(array_views.whole(self, array), memory=memory)
+        return super().part(array, indices)
+
+    def demand_counted(self, array: ArrayValue) -> None:
+        """Refuses a view of an array whose steps are no multiples of its elements, as that of a packed field."""
+        if not array.strided and not self.contents(array.memory).flags.c_contiguous:
+            raise self.grid.fault(f"{array.name} has elements at no multiples of their size; pass a copy of it")
 
     # -- values -------------------------------------------------------------------------------------------------------
 
@@ -95,11 +138,15 @@ class Machine(Compiler):
             return SimulatedVector(parts, self) if isinstance(value, Vector) else like(value, parts)
         if type(value) is Row:
             return SimulatedRow(value, self)
+        if type(value) is Record:
+            return SimulatedRecord(value, self)
+        if isinstance(value, ArrayValue):
+            return SimulatedArray(value, self)
         return SimulatedNumber(value.value, value.kind, self) if type(value) is Number else value
 
     def constant_table(self, array: ArrayValue) -> SimulatedArray:
         """Converts a constant table."""
-        return SimulatedArray(array, self)
+        return SimulatedArray(self._own(array), self)
 
     def constant(self, value: Any) -> Any:
         """Converts a value from outside of the kernel."""
@@ -148,9 +195,11 @@ class Machine(Compiler):
 
     def created(self, array: ArrayValue, *items: Any) -> SimulatedArray:
         """Makes a private array with these items, which are repeated."""
-        self.builder.fill(array.memory, self.builder.const(0, array.memory.element))
-        self.private_arrays.write_items(array, list(map(plain, items)))
-        return SimulatedArray(array, self)
+        memory = array.memory.of or array.memory
+        self.builder.fill(memory, self.builder.const(0, memory.element))
+        if not isinstance(array, View):
+            self.private_arrays.write_items(array, list(map(plain, items)))
+        return SimulatedArray(self._own(array), self)
 
     # -- calls and loops ----------------------------------------------------------------------------------------------
 
@@ -165,13 +214,20 @@ class Machine(Compiler):
         if key not in self._shared:
             array = self.call_intrinsic(function, [shape, *map(plain, args[1:])])
             parts = (2,) if array.element in PARTS else ()
-            self.memory.add_shared(array.memory, array.shape + parts, len(array.shape))
+            if isinstance(array, View):  # of the words of records
+                base = array.memory.of or array.memory
+                self.memory.add_shared(base, (base.length or 0,), 0)
+            else:
+                self.memory.add_shared(array.memory, array.shape + parts, len(array.shape))
             self._shared[key] = SimulatedArray(array, self)
         return self._shared[key]
 
     def call(self, function: Any, *args: Any) -> Any:
         """Calls an internal function, which is rewritten once for each combination of types."""
-        key = function, *[(type(arg), type_of(arg) or repr(arg)) for arg in args]
+        if function is records.copy_units:
+            records.copy_units(*map(self.simulated, args))
+            return None
+        key = function, *map(_call_key, args)
         if key not in self._inlined:
             recorder = Recorder(Function(function.__name__), self.rules)
             notes, kind = recorder.note(self.evaluator.frames[0], function, list(map(_stand_in, args)))
@@ -221,246 +277,15 @@ def _lengths(shape: Any) -> Any:
     return int(shape) if isinstance(shape, SimulatedNumber) else shape
 
 
+def _call_key(value: Any) -> Any:
+    """Returns what a rewritten function depends on in an argument."""
+    if not isinstance(value, ArrayValue):
+        return type(value), type_of(value) or repr(value)
+    return type(value), value.element, value.ndim, value.shape, *map(type, getattr(value, "extents", ()))
+
+
 def _stand_in(value: Any) -> Any:
     """Returns a value of the same type, to compile with."""
     if isinstance(value, tuple):
         return like(value, map(_stand_in, value))
     return Number(Value(value.kind.type), value.kind) if isinstance(value, Number) else value
-
-
-def _binary(sign: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
-    def forward(self: Operators, other: Any) -> Any:
-        return self.rules.operate(sign, self, other)
-
-    def backward(self: Operators, other: Any) -> Any:
-        return self.rules.operate(sign, other, self)
-
-    return forward, backward
-
-
-def _compared(sign: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: self.rules.simulated(self.rules.compare(sign, self, other))
-
-
-def _unary(sign: str) -> Callable[[Any], Any]:
-    return lambda self: self.rules.simulated(self.rules.unary(sign, self))
-
-
-class Operators:
-    """Python's operators, with the compiler's rules."""
-
-    __slots__ = ()
-    rules: Machine
-    __array_ufunc__ = None  # so that numpy's scalars defer to these operators
-
-    __add__, __radd__ = _binary("+")
-    __sub__, __rsub__ = _binary("-")
-    __mul__, __rmul__ = _binary("*")
-    __truediv__, __rtruediv__ = _binary("/")
-    __floordiv__, __rfloordiv__ = _binary("//")
-    __mod__, __rmod__ = _binary("%")
-    __pow__, __rpow__ = _binary("**")
-    __lshift__, __rlshift__ = _binary("<<")
-    __rshift__, __rrshift__ = _binary(">>")
-    __and__, __rand__ = _binary("&")
-    __or__, __ror__ = _binary("|")
-    __xor__, __rxor__ = _binary("^")
-    __matmul__, __rmatmul__ = _binary("@")
-    __eq__, __ne__ = _compared("=="), _compared("!=")
-    __lt__, __le__, __gt__, __ge__ = map(_compared, ("<", "<=", ">", ">="))
-    __neg__, __pos__, __invert__ = map(_unary, "-+~")
-
-
-class SimulatedNumber(Operators, Number):
-    """A number that the device would compute, of the type that it has there."""
-
-    __slots__ = ("rules",)
-
-    def __init__(self, value: Value, kind: Kind, rules: Machine) -> None:
-        super().__init__(value, kind)
-        object.__setattr__(self, "rules", rules)
-
-    @property
-    def real(self) -> SimulatedNumber:
-        """The number itself."""
-        return self
-
-    @property
-    def imag(self) -> Any:
-        """Zero."""
-        return self.rules.simulated(real_parts(self.rules, self)[1])
-
-    def conjugate(self) -> SimulatedNumber:
-        """Returns the number itself."""
-        return self
-
-    conj = conjugate
-
-    @property
-    def scalar(self) -> Any:
-        """The number as a numpy scalar."""
-        assert isinstance(self.value, Constant)
-        return self.value.value
-
-    def __bool__(self) -> bool:
-        return bool(self.scalar)
-
-    def __int__(self) -> int:
-        return int(self.scalar)
-
-    def __float__(self) -> float:
-        return float(self.scalar)
-
-    def __index__(self) -> int:
-        return self.scalar.__index__()  # type: ignore[no-any-return]
-
-    def __repr__(self) -> str:
-        return str(self.scalar)
-
-    def __format__(self, spec: str) -> str:
-        return format(self.scalar, spec)
-
-
-class SimulatedConstant(SimulatedNumber):
-    """A numpy scalar from outside of the kernel, a compile-time constant."""
-
-    __slots__ = ()
-
-
-class SimulatedVector(Operators, Vector):
-    """A vector of simulated numbers."""
-
-    def __new__(cls, parts: Iterable[Any], rules: Machine) -> SimulatedVector:
-        result = super().__new__(cls, parts)
-        result.rules = rules
-        return result
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return self.rules.simulated(sliced(Vector(self), index))
-        return self.rules.simulated(self.rules.element(Vector(self), index))
-
-    def __getattr__(self, name: str) -> Any:
-        return self.rules.simulated(swizzled(Vector(self), name))
-
-    def __repr__(self) -> str:
-        return f"{type(self[0].scalar).__name__}x{len(self)}({', '.join(map(str, self))})"
-
-
-class SimulatedComplex(Operators, Complex):
-    """A complex number of simulated parts."""
-
-    def __new__(cls, parts: Iterable[Any], rules: Machine) -> SimulatedComplex:
-        result = super().__new__(cls, parts)
-        result.rules = rules
-        return result
-
-    @property
-    def real(self) -> Any:
-        """The real part."""
-        return tuple.__getitem__(self, 0)
-
-    @property
-    def imag(self) -> Any:
-        """The imaginary part."""
-        return tuple.__getitem__(self, 1)
-
-    def conjugate(self) -> Any:
-        """Returns the complex conjugate."""
-        return self.rules.simulated(conjugate(self.rules, self))
-
-    conj = conjugate
-
-    def __bool__(self) -> bool:
-        return bool(complex(self))
-
-    def __complex__(self) -> complex:
-        return complex(float(self.real), float(self.imag))
-
-    def __repr__(self) -> str:
-        return str(complex(self))
-
-
-class SimulatedRow(Operators, Row):
-    """A row of an array."""
-
-    __slots__ = ("rules",)
-
-    def __init__(self, row: Row, rules: Machine) -> None:
-        super().__init__(row.array, row.indices)
-        object.__setattr__(self, "rules", rules)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.rules.simulated(self.rules.item(self, plain(index)))
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.rules.assign(self, plain(index), value)
-
-    def __len__(self) -> int:
-        return self.rules.offsets_in_memory.shape(self.array)[-1]
-
-    def __repr__(self) -> str:
-        return f"{self.array.name}[{', '.join(map(str, self.indices))}]"
-
-
-class SimulatedArray:
-    """An array argument or a shared array of a simulated kernel.
-
-    Attributes:
-        array: the compiler's value for it.
-    """
-
-    def __init__(self, array: ArrayValue, rules: Machine) -> None:
-        self.array, self._rules = array, rules
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._rules.simulated(self._rules.item(self.array, plain(index)))
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._rules.assign(self.array, plain(index), value)
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """Lengths of the axes: int32 for an argument, constants for a shared array."""
-        lengths = [self._rules.arrays.extent(self.array, axis) for axis in range(self.array.ndim)]
-        return tuple(map(self._rules.simulated, lengths))
-
-    @property
-    def size(self) -> Any:
-        """Number of elements."""
-        return self._rules.simulated(self._rules.arrays.extent(self.array, -1))
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.array.ndim
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the elements."""
-        return self.array.element.numpy
-
-    def view(self, dtype: Any) -> Any:
-        """Raises a TypeError: elements in simulated memory have one type."""
-        raise TypeError(f"{self.array.name}.view is not simulated; launch the kernel on a device")
-
-    def __len__(self) -> int:
-        return self._rules.offsets_in_memory.shape(self.array)[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[k] for k in range(len(self)))
-
-    def __repr__(self) -> str:
-        array = self.array
-        shape = self._rules.offsets_in_memory.shape(array)
-        data = self._rules.contents(array.memory).view(array.element.numpy).reshape(shape)
-        return f"{array.name}: {data!r}"
-
-
-def plain(value: Any) -> Any:
-    """Converts a simulated value to one of the compiler, with constants as Python or numpy objects."""
-    if isinstance(value, tuple) and not isinstance(value, (Vector, Complex)):
-        return like(value, map(plain, value))
-    if isinstance(value, SimulatedArray):
-        return value.array
-    return value.scalar if type(value) is SimulatedConstant else value

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.ir import Memory
+from vkcompute.ir import Memory, Scalar
+from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.simulator.callstack import Call, line_of
 from vkcompute.jit.simulator.invocations import Grid, Invocation
 
@@ -97,6 +98,8 @@ class Cells:
         history: AccessHistory | None,
         written: np.ndarray[Any, Any] | None,
         n_axes: int = 1,
+        *,
+        by_bytes: bool = False,
     ) -> None:
         """Wraps the elements.
 
@@ -105,10 +108,26 @@ class Cells:
             written: for each element, or each of its bytes, True if it has been written, shaped as `data`; None if all
                 have been.
             n_axes: of the array, whose complex elements have an axis of parts more.
+            by_bytes: True if accesses to elements of several types may overlap.
         """
         self.data, self._grid, self._name, self._shape = data, grid, name, shape
         self._history, self._written, self._n_axes = history or AccessHistory(), written, n_axes
-        self._address = data.ctypes.data if history else 0
+        self._address, self._of_argument = data.ctypes.data if history else 0, history is not None
+        self._bytes_recorded = range(data.dtype.itemsize if by_bytes else 1)
+
+    def as_type(self, kind: Scalar) -> Cells:
+        """Returns the bytes of these elements as elements of another type."""
+        if isinstance(kind, SmallFloat):
+            raise self._grid.fault(f"{self._name} is not simulated as {kind}; run the kernel on a device")
+        nbytes, data = kind.numpy.itemsize, _bytes_of(self.data)
+        n = data.size // nbytes * nbytes
+        typed = data[:n].view(kind.numpy)
+        written = None if self._written is None else _bytes_of(self._written)[:n].view(bool).reshape(-1, nbytes)
+        cells = Cells(self._grid, self._name, typed, typed.shape, self._history, written, 0, by_bytes=True)
+        cells._of_argument = self._of_argument
+        if not self._of_argument:
+            cells._address = 0
+        return cells
 
     def load(self, index: Any) -> Any:
         """Loads an element."""
@@ -135,7 +154,7 @@ class Cells:
         if not calls:  # a debugger reads it
             return at
         if written is not None and not written[at].all():
-            raise grid.fault(f"{self._element(index)} is read, and {_UNWRITTEN[self._address != 0]}")
+            raise grid.fault(f"{self._element(index)} is read, and {_UNWRITTEN[self._of_argument]}")
         me = grid.current
         me.group.synchronizes |= kind == ATOMIC
         # A fence comes after a write and before the atomic operation that publishes it, which may itself be the access.
@@ -143,9 +162,10 @@ class Cells:
             me, me.group.phase, calls[0], max(me.n_fences, 1) if kind == ATOMIC else me.n_fences + 1, me.warp_phase
         )
         offset = sum(int(n) * step for n, step in zip(at, self.data.strides, strict=True))
-        race = self._history.add(self._address + offset, kind, access)
-        if race is not None:
-            raise grid.fault(self._race(index, kind, *race))
+        for byte in self._bytes_recorded:
+            race = self._history.add(self._address + offset + byte, kind, access)
+            if race is not None:
+                raise grid.fault(self._race(index, kind, *race))
         return at
 
     def _race(self, index: int, kind: int, before: int, access: Access) -> str:
@@ -161,29 +181,53 @@ class Cells:
         )
 
     def _element(self, index: int) -> str:
+        if not self._n_axes and self._shape:
+            return f"byte {index * self.data.dtype.itemsize} of {self._name}"
         along = np.unravel_index(index, self._shape)[: self._n_axes] if self._shape else ()
         return f"{self._name}[{', '.join(map(str, along)) or '()'}]"
 
 
-class DeviceMemory:
-    """The cells of a launch, by memory: those of arguments, and those of the current workgroup's shared arrays."""
+def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns all bytes from the first to the last of an array, in memory."""
+    if not array.size:
+        return np.zeros(0, np.uint8)
+    array = array.reshape(1) if array.ndim == 0 else array
+    forward = array[tuple([slice(None, None, -1 if step < 0 else 1) for step in array.strides])]
+    n = sum((length - 1) * step for length, step in zip(forward.shape, forward.strides, strict=True))
+    first = np.lib.stride_tricks.as_strided(forward, (1,), (array.itemsize,)).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(first, (n + array.itemsize,), (1,))
 
-    def __init__(self, grid: Grid) -> None:
-        self._grid, self._history = grid, AccessHistory()
-        self._arrays, self._cells = dict[Memory, Cells](), dict[Memory, Cells]()
+
+class DeviceMemory:
+    """The cells of a launch, by memory: those of arguments, and those of the current workgroup's shared arrays.
+
+    Args:
+        by_bytes: True if the kernel has records, or views of arrays by type.
+    """
+
+    def __init__(self, grid: Grid, *, by_bytes: bool) -> None:
+        self._grid, self._history, self._by_bytes = grid, AccessHistory(), by_bytes
+        self._records: set[Memory] = set()
+        self._arrays, self._cells = dict[Memory, Cells](), dict[tuple[Memory, Scalar | None], Cells]()
         self._shapes: dict[Memory, tuple[tuple[int, ...], int]] = {}
 
     def add_array(self, memory: Memory, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> None:
         """Adds an array argument with these elements; `written` as in `Cells`."""
         n_axes = data.ndim
+        if data.dtype.kind == "V":  # only parts of records are accessed
+            self._records.add(memory)
+            self._arrays[memory] = Cells(self._grid, memory.name, data, data.shape, self._history, written, n_axes)
+            return
         if data.dtype.kind == "c":  # the parts are a last axis
             data = data[..., np.newaxis].view(memory.element.numpy)
             written = None if written is None else written.reshape(*data.shape, -1)
         shape = data.shape
         if data.flags.c_contiguous:
             data, written = data.reshape(-1), None if written is None else written.reshape(data.size, -1)
-        cells = Cells(self._grid, memory.name, data.view(memory.element.numpy), shape, self._history, written, n_axes)
-        self._arrays[memory] = cells
+        typed = data.view(memory.element.numpy)
+        self._arrays[memory] = Cells(
+            self._grid, memory.name, typed, shape, self._history, written, n_axes, by_bytes=self._by_bytes
+        )
 
     def add_shared(self, memory: Memory, shape: tuple[int, ...], n_axes: int) -> None:
         """Declares a shared array of this shape; in messages, it has its first axes only."""
@@ -192,19 +236,30 @@ class DeviceMemory:
     def fill(self, memory: Memory, value: Any) -> None:
         """Writes all elements of a private array of the current invocation."""
         data = np.full(memory.length or 0, value, memory.element.numpy)
-        self._grid.current.private[memory] = Cells(self._grid, memory.name, data, data.shape, None, None)
+        private = self._grid.current.private
+        for view in [key for key in private if key[0] is memory]:
+            del private[view]
+        private[memory, None] = Cells(self._grid, memory.name, data, data.shape, None, None)
 
     def begin_group(self) -> None:
         """Discards the shared arrays of the previous workgroup."""
-        self._cells = dict(self._arrays)
+        self._cells = {(memory, None): cells for memory, cells in self._arrays.items()}
 
     def cells(self, memory: Memory) -> Cells:
         """Returns the cells of a memory; shared arrays are uninitialized at first."""
-        cells: Cells | None = (self._grid.current.private if memory.private else self._cells).get(memory)
-        if cells is None:
-            data = np.zeros(memory.length or 0, memory.element.numpy)
-            unwritten = np.zeros(data.size, bool)
-            shape, n_axes = self._shapes[memory]
-            cells = Cells(self._grid, memory.name, data, shape, None, unwritten, n_axes)
-            self._cells[memory] = cells
+        known = self._grid.current.private if memory.private else self._cells
+        base = memory.of or memory
+        key = base, None if memory is base and base not in self._records else memory.element
+        cells = known.get(key)
+        if cells is None and key[1] is None:
+            cells = known[key] = self._shared(memory)
+        elif cells is None:
+            whole = known[base, None] if base in self._records else self.cells(base)
+            cells = known[key] = whole.as_type(memory.element)
         return cells
+
+    def _shared(self, memory: Memory) -> Cells:
+        data = np.zeros(memory.length or 0, memory.element.numpy)
+        unwritten = np.zeros((data.size, data.itemsize), bool)
+        shape, n_axes = self._shapes[memory]
+        return Cells(self._grid, memory.name, data, shape, None, unwritten, n_axes, by_bytes=self._by_bytes)

@@ -51,7 +51,7 @@ class ImmediateBuilder(Builder):
         return Op(code, None)
 
     def _evaluated(self, code: str, args: Sequence[Value], attribute: Any) -> Any:
-        self._state.grid.current.check()
+        self._state.grid.check()
         operation = OPERATIONS.get(code)
         if operation is None:
             raise self._state.grid.fault(f"the simulator does not support {code}; run the kernel on a device")

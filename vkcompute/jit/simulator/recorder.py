@@ -15,6 +15,7 @@ from vkcompute.frontend.control_flow import Edge, Location
 from vkcompute.frontend.evaluator import Frame, Here
 from vkcompute.frontend.language import Handler
 from vkcompute.frontend.source import Source
+from vkcompute.ir.function import walk
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.type_rules import TypeRules
 from vkcompute.jit.frontend.values import Number, is_static, like
@@ -33,6 +34,7 @@ class Notes:
         heads: the same at the start of each iteration.
         late: the variables that have no value before a loop.
         calls: notes of the functions that it calls.
+        unrolled: the bodies of loops that are unrolled, one per item.
         nested: notes of each call of the functions that are defined in it, by their definition.
         index: of a nested function, the number of its call.
     """
@@ -44,6 +46,7 @@ class Notes:
     heads: dict[ast.AST, dict[str, Any]] = field(default_factory=dict)
     late: dict[ast.AST, Collection[str]] = field(default_factory=dict)
     calls: dict[ast.AST, Notes] = field(default_factory=dict)
+    unrolled: dict[ast.AST, list[list[ast.stmt]]] = field(default_factory=dict)
     nested: dict[ast.AST, list[Notes]] = field(default_factory=dict)
     index: int | None = None
 
@@ -56,9 +59,15 @@ def type_of(value: Any) -> Any:
 
 
 class Recorder(Compiler):
-    """Compiles a function as for a device, only to record notes."""
+    """Compiles a function as for a device, only to record notes.
+
+    Attributes:
+        notes: those of the function.
+        has_views: True if it accesses fields of records, or memory as other types.
+    """
 
     notes: Notes
+    has_views = False
 
     def __init__(self, function: ir.Function, rules: TypeRules) -> None:
         super().__init__(function, rules)
@@ -70,9 +79,11 @@ class Recorder(Compiler):
 
     def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
         """Compiles the kernel itself."""
-        self.notes, self.args = Notes(function), args
+        self.notes = Notes(function)
         self.notes.source = source
         super().run(function, source, args)
+        ops = walk(self.function.body)
+        self.has_views = any(op.memory is not None and op.memory.of is not None for op in ops)
 
     def note(self, frame: Frame, function: FunctionType, args: list[Any]) -> tuple[Notes, Any]:
         """Compiles a function for the kernel of this frame; returns its notes and the type of its result."""
@@ -148,6 +159,10 @@ class Recorder(Compiler):
         function = super().define(definition, node)
         self._defined[function] = self.notes.nested[node] = []
         return function
+
+    def unrolled(self, loop: ast.For, bodies: list[list[ast.stmt]]) -> None:
+        """Records the bodies of a loop that is unrolled."""
+        self.notes.unrolled[loop] = bodies
 
     def iterates(self, where: Location, names: Collection[str], late: Collection[str]) -> None:
         """Records the types of a loop's variables at the start of an iteration."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from vkcompute.jit.frontend.intrinsics import INTRINSICS
+from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic
 from vkcompute.jit.frontend.values import ArrayValue, Number, is_static
 from vkcompute.jit.library.private import display, local
 from vkcompute.jit.simulator.machine import Machine
@@ -234,8 +234,10 @@ class Rewriter(ast.NodeVisitor):
             test = _placed(ast.Subscript(both, ast.Constant(-1), ast.Load()), node.test)
         return ast.copy_location(ast.While(test, self._block(node.body), self._block(node.orelse)), node)
 
-    def visit_For(self, node: ast.For) -> ast.For:
+    def visit_For(self, node: ast.For) -> ast.For | list[ast.stmt]:
         """Rewrites a loop over a range."""
+        if node in self._notes.unrolled:
+            return self._unrolled(node)
         if not isinstance(node.iter, ast.Call) or self._value(node.iter.func) is not range:  # not compiled
             return ast.copy_location(ast.For(node.target, node.iter, node.body, self._block(node.orelse)), node)
         heads = dict(self._notes.heads.get(node, {}))  # an empty loop has none
@@ -248,6 +250,14 @@ class Rewriter(ast.NodeVisitor):
         body = [*self._assignments(known, node.iter), *self._block(node.body)]
         orelse = [*self._assignments(heads, node.orelse[0]), *self._block(node.orelse)] if node.orelse else []
         return ast.copy_location(ast.For(self.visit(node.target), call, body, orelse), node)
+
+    def _unrolled(self, node: ast.For) -> list[ast.stmt]:
+        """Returns the bodies of a loop that is unrolled, one after the other."""
+        block: list[ast.stmt] = []
+        for index, body in enumerate(self._notes.unrolled[node]):
+            block.append(_placed(ast.Assign([self.visit(node.target)], ast.Constant(index)), node))
+            block += self._block(body)
+        return [*block, *self._block(node.orelse)]
 
     # -- expressions --------------------------------------------------------------------------------------------------
 
@@ -316,7 +326,8 @@ class Rewriter(ast.NodeVisitor):
         if function is local:
             return self._created(node)
         emitted = function in INTRINSICS and not (node.keywords and INTRINSICS[function].keywords)
-        if function in (None, *DEBUGGING) or not (emitted or node in self._notes.calls):
+        is_method = isinstance(function, Intrinsic)  # of a simulated array
+        if is_method or function in (None, *DEBUGGING) or not (emitted or node in self._notes.calls):
             return cast(ast.expr, self.generic_visit(node))
         inner = self._notes.calls.get(node)
         if inner is not None and inner.index is not None:

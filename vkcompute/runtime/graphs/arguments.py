@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ class Arguments(NamedTuple):
         """Returns the arguments of a call.
 
         Raises:
-            TypeError: one is neither a device array, nor hashable, nor a tuple, list or dict of such.
+            TypeError: one is neither a device array, nor hashable, nor a tuple, list, dict or dataclass of such.
         """
         arrays: list[Array] = []
         key: list[Any] = []
@@ -114,7 +115,22 @@ def _key(value: Any, arrays: list[Array], where: tuple[str, str]) -> Any:
         return kind, tuple([_key(item, arrays, where) for item in value])
     if kind is dict:
         return kind, tuple([(_constant(name, where), _key(item, arrays, where)) for name, item in value.items()])
+    if _has_fields(value):
+        return kind, tuple([_key(item, arrays, where) for item in _fields(value).values()])
     return _constant(value, where)
+
+
+def _has_fields(value: Any) -> bool:
+    """True for a dataclass that is compared by its fields: they are arguments of their own."""
+    options = getattr(type(value), "__dataclass_params__", None)
+    if options is None or not options.eq or not (options.frozen or type(value).__hash__ is None):
+        return False
+    return all(field.compare for field in fields(value))
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Returns the fields of a dataclass by name."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _constant(value: Any, where: tuple[str, str]) -> Any:
@@ -171,23 +187,48 @@ def without_numbers(key: Any) -> Any:
 
 
 def replaced(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Returns nested tuples, lists and dicts with `leaf(x)` in place of all else."""
+    """Returns nested tuples, lists, dicts and dataclasses with `leaf(x)` in place of all else."""
     if type(value) in (tuple, list):
         return type(value)([replaced(item, leaf) for item in value])
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*[replaced(item, leaf) for item in value])
     if type(value) is dict:
         return {name: replaced(item, leaf) for name, item in value.items()}
+    if _has_fields(value):
+        return _with_fields(value, {name: replaced(item, leaf) for name, item in _fields(value).items()})
     return leaf(value)
 
 
+def _with_fields(value: Any, given: dict[str, Any]) -> Any:
+    """Returns a dataclass with other fields; itself if they are the same."""
+    if all(getattr(value, name) is item for name, item in given.items()):
+        return value
+    other = copy.copy(value)
+    for name, item in given.items():
+        object.__setattr__(other, name, item)  # of a frozen one, too
+    return other
+
+
 def leaves(value: Any) -> Iterable[Any]:
-    """Yields what nested tuples, lists and dicts contain."""
+    """Yields what nested tuples, lists, dicts and dataclasses contain."""
     if isinstance(value, (tuple, list)):
         for item in value:
             yield from leaves(item)
     elif isinstance(value, dict):
         for item in value.values():
             yield from leaves(item)
+    elif _has_fields(value):
+        yield from leaves(_fields(value))
     else:
         yield value
+
+
+def fields_in(value: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Yields each dataclass in nested tuples, lists, dicts and dataclasses, with a field and its value."""
+    if _has_fields(value):
+        for name, item in _fields(value).items():
+            yield value, name, item
+            yield from fields_in(item)
+    elif isinstance(value, (tuple, list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from fields_in(item)

@@ -119,20 +119,25 @@ def _too_large(where: str, nbytes: int, device: Device, largest: int) -> ValueEr
 
 
 def needs_strides(array: Array) -> bool:
-    """True if an array is not contiguous, or does not begin where the device may bind it.
+    """True if an array is not contiguous, or does not begin where the device may bind it."""
+    return not array.contiguous or (array.buffer.offset + array.offset) % _align(array) != 0
 
-    Raises:
-        ValueError: its elements are not at multiples of their size, as in a `view` of bytes with another dtype.
-    """
-    if array.contiguous and not (array.buffer.offset + array.offset) % _align(array):
+
+def is_unaligned(array: Array) -> bool:
+    """True if elements are not at multiples of their size, as those of a field of packed records."""
+    if array.contiguous and not array.offset:
         return False
     itemsize = dtypes.step_bytes(array.dtype)
-    if array.offset % itemsize or any(step % itemsize for step in array.strides):
+    return array.offset % itemsize != 0 or any(step % itemsize for step in array.strides)
+
+
+def require_aligned(array: Array) -> None:
+    """Raises ValueError if elements are not at multiples of their size."""
+    if is_unaligned(array):
         raise ValueError(
-            f"kernels take elements at multiples of their size, {itemsize} bytes; the offset is {array.offset}, the "
-            f"strides are {array.strides}; pass a .copy()"
+            f"kernels take elements at multiples of their size, {dtypes.step_bytes(array.dtype)} bytes; the offset is "
+            f"{array.offset}, the strides are {array.strides}; pass a .copy()"
         )
-    return True
 
 
 def first_index(array: Array) -> int:

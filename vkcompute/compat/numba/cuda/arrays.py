@@ -13,7 +13,10 @@ import numpy as np
 
 from vkcompute.compat.numba.types import Array as ArrayType
 from vkcompute.compat.numba.types import from_dtype, layout_of
+from vkcompute.compiled import composites
+from vkcompute.compiled.composites import Form
 from vkcompute.dtypes import is_record
+from vkcompute.jit.frontend.values import ArrayValue, Record
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
@@ -323,6 +326,19 @@ class DeviceRecord(DeviceNDArray):
     def _part(self, item: Any) -> Array:
         """Returns the view of a field, by its position."""
         return self.array[(self.dtype.names or ())[item]] if isinstance(item, int) else super()._part(item)
+
+
+def _record(array: ArrayValue) -> Record:
+    """Returns a record that is passed as an array without axes."""
+    return Record(array)
+
+
+def form_of(arg: Any, leaves: list[Any]) -> Form | None:
+    """Returns the form of a tuple or a record, None for another argument, and adds its leaves to a list."""
+    if isinstance(arg, tuple):
+        return composites.form_of(arg, leaves, form_of)
+    leaves.append(arg)
+    return Form(_record, (None,)) if isinstance(arg, (np.void, DeviceRecord)) else None
 
 
 def _field(array: Array, name: str, stream: Any) -> Any:

@@ -19,9 +19,9 @@ import numpy as np
 from vkcompute.compat.numba import config, types
 from vkcompute.compat.numba.cuda.arrays import (
     DeviceNDArray,
-    DeviceRecord,
     as_device_array,
     forgive,
+    form_of,
     from_record_like,
     is_cuda_array,
     to_device,
@@ -33,7 +33,7 @@ from vkcompute.compat.numba.errors import (
     NumbaTypeError,
     TypingError,
 )
-from vkcompute.compat.numba.language import RAISED, RECORD, CooperativeError, NumbaKernels
+from vkcompute.compat.numba.language import RAISED, CooperativeError, NumbaKernels
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compat.numba.typing_rules import numba_types
 from vkcompute.compiled.specialization import CompileOptions
@@ -143,24 +143,22 @@ class Dispatcher:
         self.specializations: dict[tuple[Type, ...], Dispatcher] = {}
         self._seen: dict[tuple[Type, ...], None] = {signature.args: None for signature in signatures}
 
-    def _launcher(self, structure: tuple[Any, ...], dynamic_bytes: int, n_blocks: int) -> Launcher:
-        """Returns the launcher for tuples among the arguments, bytes of shared memory and the blocks of a grid."""
+    def _launcher(self, dynamic_bytes: int, n_blocks: int) -> Launcher:
+        """Returns the launcher for bytes of shared memory and the blocks of a grid."""
         has_one_block = self.cooperative and n_blocks == 1
-        key = structure, dynamic_bytes, self.cooperative, has_one_block
+        key = dynamic_bytes, self.cooperative, has_one_block
         if key not in self._launchers:
             options = CompileOptions(
                 fast_math=bool(self.targetoptions.get("fastmath")), check_bounds=bool(self.targetoptions.get("debug"))
             )
             chosen = {
-                "structure": structure,
                 "dynamic_bytes": dynamic_bytes,
                 "is_cooperative": self.cooperative,
                 "has_one_block": has_one_block,
                 "checks_divisors": options.check_bounds and not options.fast_math,
             }
             language: Any = type("NumbaKernels", (NumbaKernels,), chosen)
-            names = language.parameters(self.definition.parameters)
-            parameters = inspect.Signature([inspect.Parameter(name.replace(".", "_"), _BY_POSITION) for name in names])
+            parameters = inspect.Signature([inspect.Parameter(n, _BY_POSITION) for n in self.definition.parameters])
             language.__qualname__ = f"NumbaKernels {key}"
             self._launchers[key] = Launcher(self.definition, parameters, options, _MOST_PRINTS, numba_types, language)
         return self._launchers[key]
@@ -202,11 +200,13 @@ class Dispatcher:
         kinds = self._chosen(args)
         wanted = kinds or (None,) * self._n
         self._warn(args, grid)
-        forms = tuple(map(_form, args))
-        forms = forms if any(forms) else ()
-        given = [_argument(part, kind, back) for arg, kind in zip(args, wanted, strict=True) for part in _parts(arg)]
+        forms, given = list[Any](), list[Any]()
+        for arg, kind in zip(args, wanted, strict=True):
+            leaves: list[Any] = []
+            forms.append(form_of(arg, leaves))
+            given += [_argument(leaf, kind, back) for leaf in leaves]
         try:
-            future = self._launched(forms, int(sharedmem), LaunchConfig(grid, block), tuple(given))
+            future = self._launched(tuple(forms), int(sharedmem), LaunchConfig(grid, block), tuple(given))
             if self.targetoptions.get("debug"):
                 future.result()
         except KernelError as error:
@@ -221,7 +221,8 @@ class Dispatcher:
         """Launches the kernel; again as a cooperative one, if it turns out to be one."""
         n_blocks = math.prod(config.groups or ())
         try:
-            return self._launcher(forms, sharedmem, n_blocks)(config, given, {})
+            launcher = self._launcher(sharedmem, n_blocks)
+            return (launcher.of_leaves(forms) if any(forms) else launcher)(config, given, {})
         except CooperativeError:
             if self.cooperative:
                 raise
@@ -382,24 +383,6 @@ def _sizes(name: str, given: Any) -> tuple[int, int, int]:
         raise ValueError(f"{name} has no {'block' if name == 'griddim' else 'thread'}: {given!r}")
     x, y, z = (*map(int, sizes), 1, 1)[:3]
     return x, y, z
-
-
-def _form(arg: Any) -> Any:
-    """Returns (class, forms of the parts) of a tuple, RECORD for a record; None for another argument."""
-    if isinstance(arg, (np.void, DeviceRecord)):
-        return RECORD
-    if not isinstance(arg, tuple):
-        return None
-    return (type(arg) if hasattr(arg, "_fields") else tuple), tuple(map(_form, arg))
-
-
-def _parts(arg: Any) -> Iterator[Any]:
-    """Yields the parts of a tuple, those of tuples in it included; else the argument."""
-    if not isinstance(arg, tuple):
-        yield arg
-        return
-    for part in arg:
-        yield from _parts(part)
 
 
 def _argument(arg: Any, kind: Type | None, back: list[tuple[DeviceNDArray, Any]]) -> Any:
