@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -58,6 +59,7 @@ def apply(library: Any) -> None:
     replace(torch, "Generator", _generator_class(torch.Generator))
     replace(torch.autograd.Variable, "_execution_engine", Engine())
     replace(torch, "Event", _event_class(torch.Event))
+    replace(torch.Tensor, "__vkcompute_array__", property(_held))
     swaps = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)  # else `.to("vk")` unties tied weights
     _replaced.on_undo(lambda: torch.__future__.set_swap_module_params_on_conversion(swaps))
@@ -74,6 +76,11 @@ def apply(library: Any) -> None:
 def undo() -> None:
     """Restores what `apply` replaced."""
     _replaced.undo()
+
+
+def _held(tensor: Any) -> Any:
+    """Returns the memory of a tensor as an array, which launches take; None for a tensor of another device."""
+    return import_module("vkcompute.torch.storage").array_of(tensor) if is_on_device(tensor) else None
 
 
 def _is_device(device: Any) -> bool:

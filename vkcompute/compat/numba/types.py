@@ -10,6 +10,7 @@ import numpy as np
 
 from vkcompute.compat.numba.errors import NumbaTypeError
 from vkcompute.dtypes import is_record
+from vkcompute.runtime.memory.holders import held
 
 numpy_version = tuple([int(part) for part in np.__version__.split(".")[:2]])
 """NumPy's major and minor version; Numba's name in `np.numpy_support`."""
@@ -252,6 +253,7 @@ def typeof(value: Any) -> Type:
         alike = kinds and all(kind == kinds[0] for kind in kinds)
         return UniTuple(kinds[0], len(kinds)) if alike else Tuple(kinds)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
+        value = held(value)
         return Array(from_dtype(value.dtype), len(value.shape), layout_of(value))
     raise NumbaTypeError(f"kernels take arrays, numbers and tuples of these; got {type(value).__name__}")
 
