@@ -108,7 +108,9 @@ class Launcher:
         self._definition, self._parameters = definition, parameters
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(definition.function) if language is Compiler else {}
-        self._compiled = Compiled(KernelSource(definition, rules, language), language.__qualname__)
+        self._compiled = Compiled(
+            KernelSource(definition, rules, language), language.__qualname__, freezes=language.freezes_globals
+        )
         self._fixed: frozenset[int] = frozenset()  # positions of the arguments for whose values it is compiled
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 

@@ -14,6 +14,7 @@ import numpy as np
 from vkcompute import ir
 from vkcompute.compat.numba import part_functions as parts
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
+from vkcompute.compat.numba.folded_grids import FoldedGrid
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
@@ -27,7 +28,7 @@ from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import is_internal
 from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import FLOAT64, INT64, Value
+from vkcompute.ir import FLOAT64, INT64, SCALARS, Value
 from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.element_access import ElementAccess
@@ -38,7 +39,7 @@ from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Record, fits
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Record, fits, is_complex
 
 NAMES: dict[Any, Callable[..., Any]] = {literal_unroll: unrolled}
 """Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
@@ -209,19 +210,23 @@ class NumbaKernels(Compiler):
 
     Attributes:
         structure: the parameters whose arguments are tuples; see `arguments`.
+        device_globals: arrays of the device from outside of the kernel, which are passed as its last arguments.
         kernels: the language of kernels, in which the library's own functions are written.
         dynamic: shared arrays whose size the launch gives, by their dtype.
         dynamic_bytes: of shared arrays whose size the launch gives.
         checks_divisors: True if a division by 0 ends the thread with ZeroDivisionError.
-        is_cooperative, has_one_block: True for a kernel that asks for its grid, and for a grid of one block.
+        is_cooperative, has_one_block: True for a kernel that asks for its grid, and for a grid in one workgroup.
+        folded: the grid, if it has several blocks in one workgroup.
         result: the type of the number that a kernel gives to `note_result`.
         element_offsets: those of elements of arrays and of array_views.
     """
 
-    most_recursions = 4
+    most_recursions, freezes_globals = 4, True
     structure: tuple[Any, ...] = ()
+    device_globals: tuple[Any, ...] = ()
     dynamic_bytes = 0
     checks_divisors = is_cooperative = has_one_block = False
+    folded: FoldedGrid | None = None
     result: np.dtype[Any] | None = None
 
     statements = _STATEMENTS
@@ -236,6 +241,7 @@ class NumbaKernels(Compiler):
     ) -> None:
         super().__init__(function, rules, evaluator, host, self._arrays)
         self.compare, self.binary = self._compare, self._binary
+        self.evaluator.flow.assumes_zero = True
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
 
@@ -246,12 +252,15 @@ class NumbaKernels(Compiler):
     @classmethod
     def parameters(cls, names: Sequence[str]) -> list[str]:
         """Returns the names of the arguments, of which a tuple is several."""
-        return [leaf for name, form in zip(names, cls.structure, strict=False) for leaf in leaves(name, form)] or [
-            *names
-        ]
+        parts = [leaf for name, form in zip(names, cls.structure, strict=False) for leaf in leaves(name, form)]
+        return [*(parts or names), *[f"global {n}" for n in range(len(cls.device_globals))]]
 
     def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
         """Returns the values of the parameters: tuples are made of their parts."""
+        own = len(values) - len(self.device_globals)
+        self.captured.given |= {
+            id(array): value for array, value in zip(self.device_globals, values[own:], strict=True)
+        }
         if not self.structure:
             return dict(zip(names, values, strict=False))
         rest = iter(values)
@@ -372,7 +381,7 @@ class NumbaKernels(Compiler):
         if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
             return NAMES[function](self, *args, **named)
         if isinstance(function, NumberType):
-            return self.call_intrinsic(function.dtype.type, args)
+            return self.as_type(args[0], function) if len(args) == 1 else self.call_intrinsic(function.dtype.type, args)
         if isinstance(function, Type):
             raise UnsupportedError(f"{function} converts no values in kernels")
         if signatures := getattr(function, "device_signatures", ()):
@@ -381,17 +390,22 @@ class NumbaKernels(Compiler):
 
     def _chosen(self, signatures: Sequence[Signature], args: Sequence[Any]) -> Signature:
         """Returns the signature whose types the arguments have, or else the first that holds them, or the first."""
-        kinds = [
-            self.kind(arg).type.numpy if isinstance(arg, (Number, int, float, np.generic)) else None for arg in args
-        ]
+        kinds: list[Any] = [np.dtype(complex) if is_complex(arg) else None for arg in args]
+        for at, arg in enumerate(args):
+            if isinstance(arg, (Number, int, float, np.generic)) and kinds[at] is None:
+                kinds[at] = self.kind(arg).type.numpy
         for casting in ("no", "safe"):
             for signature in signatures:
-                pairs = zip(kinds, signature.args, strict=False)
                 if all(
                     kind is None or (isinstance(given, NumberType) and np.can_cast(kind, given.dtype, casting))
-                    for kind, given in pairs
+                    for kind, given in zip(kinds, signature.args, strict=False)
                 ):
                     return signature
+        declared: list[Any] = [getattr(given, "dtype", None) for given in signatures[0].args]
+        pairs = zip(args, declared, strict=False)
+        if any(is_complex(arg) and kind is not None and kind.kind != "c" for arg, kind in pairs):
+            parameters = ", ".join(map(self.describe, args))
+            raise UnsupportedError(f"Invalid use of type(CUDADispatcher) with parameters ({parameters})")
         return signatures[0]
 
     def _typed_call(
@@ -421,6 +435,8 @@ class NumbaKernels(Compiler):
     def as_type(self, value: Any, kind: Type) -> Any:
         """Converts a number to a type; returns other values unchanged."""
         if isinstance(kind, NumberType) and value is not None:
+            if type(value) is int and kind.dtype.kind in "iu":  # NumPy's types refuse what others wrap
+                return self.converted(value, SCALARS[kind.dtype.name])
             return self.call_intrinsic(kind.dtype.type, [value])
         return value
 

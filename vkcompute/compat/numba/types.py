@@ -255,6 +255,9 @@ def typeof(value: Any) -> Type:
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         value = held(value)
         return Array(from_dtype(value.dtype), len(value.shape), layout_of(value))
+    if (described := getattr(value, "__cuda_array_interface__", None)) is not None:
+        layout = "C" if described.get("strides") is None else "A"
+        return Array(from_dtype(described["typestr"]), len(described["shape"]), layout)
     raise NumbaTypeError(f"kernels take arrays, numbers and tuples of these; got {type(value).__name__}")
 
 

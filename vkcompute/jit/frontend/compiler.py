@@ -86,10 +86,11 @@ class Compiler(Context):
         reports: the kernel's reports; None where no host reads them.
         tables: the constant tables, in the order of their buffers.
         shared_arrays: by place in the source, type and shape, the last shared array.
+        freezes_globals: True if a kernel keeps the values of captured globals from its first compilation.
     """
 
     programs = "kernels"
-    most_recursions = 0
+    most_recursions, freezes_globals = 0, False
     expressions: Mapping[type[ast.AST], Handler] = KERNEL_EXPRESSIONS
     statements: Mapping[type[ast.AST], Handler] = KERNEL_STATEMENTS
     special_forms: Mapping[Any, Handler] = SPECIAL_FORMS

@@ -548,6 +548,9 @@ def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
     return like(ary).bind(stream)
 
 
+from_array_like = device_array_like
+
+
 def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:
     """Copies an array or a number of the host to the device, by default to a new array, and returns that."""
     if to is not None:
