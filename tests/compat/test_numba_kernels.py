@@ -275,6 +275,67 @@ def test_clusters_by_atomic_sums() -> None:
     np.testing.assert_allclose(sums / counts[:, None], points.reshape(2, 40, 2).mean(1), rtol=1e-4)
 
 
+def test_a_reduction_waits_in_a_branch() -> None:
+    @cuda.jit
+    def array_sum(data, n):
+        tid = cuda.threadIdx.x
+        if tid < n[0]:
+            shr = cuda.shared.array(64, int32)
+            shr[tid] = data[tid]
+            cuda.syncthreads()
+            s = 1
+            while s < cuda.blockDim.x:
+                if tid % (2 * s) == 0 and tid + s < n[0]:
+                    shr[tid] += shr[tid + s]
+                s *= 2
+                cuda.syncthreads()
+            if tid == 0:
+                data[tid] = shr[tid]
+        else:
+            cuda.syncthreads()
+            data[tid] = -1
+
+    for n in (64, 50, 1):
+        data = cuda.to_device(np.arange(1, 65))
+        array_sum[1, 64](data, np.array([n]))
+        result = data.copy_to_host()
+        assert result[0] == n * (n + 1) // 2
+        assert (result[n:] == -1).all()
+
+
+def test_buffers_are_swapped_in_a_kernel() -> None:
+    @cuda.jit
+    def heat(first, second, steps, rate, swapped):
+        i, grid = cuda.grid(1), cuda.cg.this_grid()
+        if i >= len(first):
+            return
+        for step in range(steps):
+            if step % 2 == 0:
+                old, new = first, second
+            else:
+                old, new = second, first
+            left = old[i - 1] if i > 0 else 0.0
+            right = old[i + 1] if i < len(old) - 1 else 0.0
+            new[i] = old[i] + rate * (left + right - 2 * old[i])
+            grid.sync()
+        a, b = first, second
+        for _ in range(swapped.size):
+            a, b = b, a
+        if i == 0:
+            a[0] += 100.0
+            swapped[0] = b.shape[0]
+
+    host = np.zeros(60)
+    host[30] = 1000
+    first, second, swapped = cuda.to_device(host), cuda.device_array(60), np.zeros(3)
+    heat[2, 32](first, second, 5, 0.25, swapped)
+    for _ in range(5):
+        host = host + 0.25 * (np.append(host[1:], 0) + np.append(0, host[:-1]) - 2 * host)
+    host[0] += 100
+    np.testing.assert_allclose(second.copy_to_host(), host, rtol=1e-12)
+    assert swapped[0] == 60
+
+
 def test_a_grid_of_several_blocks_waits() -> None:
     @cuda.jit
     def rows(m, seen):

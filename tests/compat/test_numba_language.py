@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections import namedtuple
 
@@ -341,6 +342,18 @@ def test_complex_numbers_are_ordered_by_numpys_functions() -> None:
     with np.errstate(invalid="ignore"):
         for got, name in zip([*extremes, *ordered], names, strict=True):
             np.testing.assert_array_equal(got, getattr(np, name)(x, y), name)
+
+
+def test_polar_coordinates_without_a_direction() -> None:
+    @cuda.jit
+    def kernel(r, phi, out):
+        i = cuda.grid(1)
+        out[i] = cmath.rect(r[i], phi[i])
+
+    r, phi = np.array([0, -0.0, math.inf, 2, math.inf]), np.array([math.inf, math.nan, math.nan, 0, 0])
+    out = np.zeros(5, complex)
+    kernel[1, 5](r, phi, out)
+    assert str(out.tolist()) == str([0j, 0j, complex(math.inf, math.nan), 2 + 0j, complex(math.inf, 0)])
 
 
 def test_extremes_of_integers_are_exact() -> None:

@@ -79,7 +79,8 @@ class KernelSource:
     def function(self, signature: Signature, options: CompileOptions) -> Function:
         """Returns the optimized function that the kernel is lowered from."""
         compiler = build(self._language, self._definition, signature, options, self._rules)
-        return optimized(compiler.function, options, compiler.reports)
+        waits = compiler.waits_in_branches
+        return optimized(compiler.function, options, compiler.reports, waits_in_branches=waits)
 
     def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:
         """Adds the first use of a missing type to an error."""

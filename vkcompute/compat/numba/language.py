@@ -13,8 +13,9 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.compat.numba import part_functions as parts
+from vkcompute.compat.numba.array_choices import ArrayChoice, ArrayChoices, chosen
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
-from vkcompute.compat.numba.folded_grids import FoldedGrid
+from vkcompute.compat.numba.ranges import NumbaRange
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
@@ -34,8 +35,6 @@ from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.number_conversion import NumberConversion
-from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
@@ -59,32 +58,6 @@ def in_kernels(emit: Callable[..., Any]) -> Callable[[_Function], _Function]:
 def outside(name: str) -> NoReturn:
     """Raises the error for a function of kernels that is called on the host."""
     raise NotImplementedError(f"{name} can only be called in a kernel")
-
-
-class NumbaRange(Range):
-    """The iterations of `range(…)`, whose items have the type of its bounds.
-
-    Args:
-        offsets: learn which items are not negative.
-    """
-
-    def __init__(self, numbers: NumberConversion, args: Sequence[Any], offsets: NumbaOffsets) -> None:
-        super().__init__(numbers, args)
-        self._offsets = offsets
-
-    def item(self, counter: Any) -> Any:
-        """Returns the variable's value in an iteration."""
-        b, kind = self._numbers.builder, self._start.kind.type
-        first, by = self._start.value, self._step.value
-        value = b.compute("add", first, b.compute("mul", b.cast(counter.value, kind), by))
-        if self._offsets.is_natural(first) and self._offsets.is_natural(by):
-            self._offsets.natural.add(value)
-        return Number(value, Kind(kind))
-
-    def next(self, counter: Any) -> Any:
-        """Returns the number of the next iteration."""
-        b = self._numbers.builder
-        return Number(b.compute("add", counter.value, b.const(1, counter.kind.type)), counter.kind)
 
 
 RAISED = "\x1f"
@@ -216,17 +189,17 @@ class NumbaKernels(Compiler):
         dynamic_bytes: of shared arrays whose size the launch gives.
         checks_divisors: True if a division by 0 ends the thread with ZeroDivisionError.
         is_cooperative, has_one_block: True for a kernel that asks for its grid, and for a grid in one workgroup.
-        folded: the grid, if it has several blocks in one workgroup.
+        folded: the `FoldedGrid`, if several blocks run in one workgroup.
         result: the type of the number that a kernel gives to `note_result`.
         element_offsets: those of elements of arrays and of array_views.
     """
 
-    most_recursions, freezes_globals = 4, True
+    most_recursions, freezes_globals, waits_in_branches = 4, True, True
     structure: tuple[Any, ...] = ()
     device_globals: tuple[Any, ...] = ()
     dynamic_bytes = 0
     checks_divisors = is_cooperative = has_one_block = False
-    folded: FoldedGrid | None = None
+    folded: Any = None
     result: np.dtype[Any] | None = None
 
     statements = _STATEMENTS
@@ -242,6 +215,9 @@ class NumbaKernels(Compiler):
         super().__init__(function, rules, evaluator, host, self._arrays)
         self.compare, self.binary = self._compare, self._binary
         self.evaluator.flow.assumes_zero = True
+        choices = ArrayChoices(self.numbers)
+        self.kind_of_variable, self.joined = choices.kind_of_variable, choices.joined
+        self.packed, self.unpacked = choices.packed, choices.unpacked
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
 
@@ -312,6 +288,8 @@ class NumbaKernels(Compiler):
         """Returns an element, or a view."""
         if isinstance(base, EnumMeta) and isinstance(index, str):
             return base[index]
+        if isinstance(base, ArrayChoice):
+            return chosen(self, base, lambda array: self.item(array, index))
         indices = along(index)
         if isinstance(base, ArrayValue) and array_views.is_part(base, indices) and not isinstance(index, str):
             return array_views.part(self, base, indices)
@@ -331,6 +309,9 @@ class NumbaKernels(Compiler):
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
         """Stores an element, or the elements of a view."""
+        if isinstance(base, ArrayChoice):
+            chosen(self, base, lambda array: self.assign(array, index, value))
+            return
         indices = along(index)
         if not isinstance(base, ArrayValue) or not array_views.is_part(base, indices):
             super().assign(base, index, value)
@@ -345,6 +326,9 @@ class NumbaKernels(Compiler):
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element what `change` makes of it."""
+        if isinstance(base, ArrayChoice):
+            chosen(self, base, lambda array: self.update(array, index, change))
+            return
         if isinstance(base, ArrayValue) and array_views.is_part(base, along(index)):
             raise UnsupportedError("an operator assigns to one element; write a for loop")
         super().update(base, index, change)
@@ -353,6 +337,8 @@ class NumbaKernels(Compiler):
 
     def attribute(self, base: Any, name: str) -> Any:
         """Returns an attribute of a value."""
+        if isinstance(base, ArrayChoice):
+            return chosen(self, base, lambda array: self.attribute(array, name))
         if isinstance(base, ArrayValue) and name in ARRAY_ATTRIBUTES:
             return ARRAY_ATTRIBUTES[name](self, base)
         if isinstance(base, ArrayValue) and name in ARRAY_METHODS:

@@ -112,19 +112,22 @@ def optimized(
     reports: Reports | None = None,
     *,
     is_uniform: bool = False,
+    waits_in_branches: bool = False,
 ) -> ir.Function:
     """Applies the options to a function, and optimizes it, in place.
 
     Args:
         reports: take failures of conditions around barriers at run time.
         is_uniform: True if all invocations of a workgroup reach all barriers, as those of block programs do.
+        waits_in_branches: True if invocations that do not take a branch wait at its barriers, too.
 
     Raises:
         KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
     if not is_uniform:
         ir.order_volatile(function)
-        function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
+        aliased = function.buffers if options.aliased else ()
+        function = with_uniform_barriers(function, reports, aliased, in_branches=waits_in_branches)
     if options.grid_wrapped:
         ir.wrap_grid(function)
     if options.target.max_invocations is not None:
@@ -220,7 +223,9 @@ def specialize(
         whole = compiler.function.local_size
         demand_fit(compiler.function)
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
-        built, first = optimized(compiler.function, options, compiler.reports), compiler.arrays.first_assigned
+        waits = compiler.waits_in_branches
+        built = optimized(compiler.function, options, compiler.reports, waits_in_branches=waits)
+        first = compiler.arrays.first_assigned
         scalars = [
             (n, what)
             for n, kind in enumerate(signature)

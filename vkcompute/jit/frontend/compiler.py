@@ -87,10 +87,11 @@ class Compiler(Context):
         tables: the constant tables, in the order of their buffers.
         shared_arrays: by place in the source, type and shape, the last shared array.
         freezes_globals: True if a kernel keeps the values of captured globals from its first compilation.
+        waits_in_branches: True if invocations that do not take a branch wait at its barriers, too.
     """
 
     programs = "kernels"
-    most_recursions, freezes_globals = 0, False
+    most_recursions, freezes_globals, waits_in_branches = 0, False, False
     expressions: Mapping[type[ast.AST], Handler] = KERNEL_EXPRESSIONS
     statements: Mapping[type[ast.AST], Handler] = KERNEL_STATEMENTS
     special_forms: Mapping[Any, Handler] = SPECIAL_FORMS

@@ -461,9 +461,8 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
 
 
 def is_contiguous(ary: Any) -> bool:
-    """Returns True for an array that is row-major or column-major."""
-    flags = ary.flags
-    return bool(flags["C_CONTIGUOUS"] or flags["F_CONTIGUOUS"])
+    """Returns True for an array that is row-major, but for axes that repeat elements."""
+    return bool(array_core(ary).flags["C_CONTIGUOUS"])
 
 
 errmsg_contiguous_buffer = (
@@ -481,7 +480,8 @@ def array_core(ary: Any) -> Any:
 
 def sentry_contiguous(ary: Any) -> None:
     """Raises ValueError for an array with gaps."""
-    if not is_contiguous(array_core(ary)):
+    flags = array_core(ary).flags
+    if not flags["C_CONTIGUOUS"] and not flags["F_CONTIGUOUS"]:
         raise ValueError(errmsg_contiguous_buffer)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 import vkcompute.jit.library.bit_operations as bits
 from vkcompute.compat.numba import part_functions
+from vkcompute.compat.numba.array_choices import ArrayChoice, chosen
 from vkcompute.compat.numba.language import ARRAY_METHODS, NAMES, NumbaKernels, in_kernels, outside
 from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -139,6 +140,10 @@ def _divided(c: NumbaKernels, x: Any, y: Any) -> tuple[Any, Any]:
     return c.binary("//", x, y), c.binary("%", x, y)
 
 
+def _len(c: NumbaKernels, x: Any) -> Any:
+    return chosen(c, x, partial(_len, c)) if isinstance(x, ArrayChoice) else c.as_int64(c.call_intrinsic(len, [x]))
+
+
 def _tuple(c: NumbaKernels, items: Any = ()) -> tuple[Any, ...]:
     if not isinstance(parts := c.items(items), tuple):
         raise UnsupportedError(
@@ -193,7 +198,7 @@ NAMES[isinstance] = _is_instance
 NAMES[part_functions.part_of] = _part_of
 NAMES["popc"] = popc
 NAMES[int] = _int
-NAMES[len] = lambda c, x: c.as_int64(c.call_intrinsic(len, [x]))
+NAMES[len] = _len
 NAMES[round] = _round
 NAMES[tuple] = _tuple
 NAMES[divmod] = _divided
