@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from vkcompute.compat.cupy.conversion import asarray
 from vkcompute.compat.cupy.lifting import lifted
 
 
@@ -29,7 +30,11 @@ class ufunc:  # noqa: N801
     def __getattr__(self, name: str) -> Any:
         if name not in ufunc._METHODS or not hasattr(self._inner, name):
             raise AttributeError(f"{self.__name__} has no {name!r}", name=name, obj=self)
-        return lifted(getattr(self._inner, name), host=name == "at")
+        return self._at if name == "at" else lifted(getattr(self._inner, name))
+
+    def _at(self, a: Any, indices: Any, *operands: Any) -> None:
+        """Changes elements of an array at indices, by values that are converted to its dtype."""
+        lifted(self._inner.at, host=True)(a, indices, *[asarray(operand, a.dtype) for operand in operands])
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.name}'>"

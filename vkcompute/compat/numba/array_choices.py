@@ -70,7 +70,7 @@ class ArrayChoices:
         if not isinstance(value, ArrayChoice):
             return [b.const(kind.arrays.index(value), INT32)]
         at, indices = value.at.value, [b.const(kind.arrays.index(array), INT32) for array in value.arrays]
-        result = indices[-1]
+        result: Value = indices[-1]
         for n, index in reversed([*enumerate(indices)][:-1]):
             result = b.select(b.compute("eq", at, b.const(n, INT32)), index, result)
         return [result]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -11,7 +12,7 @@ from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
 from vkcompute.jit.library.ids import builtin
 
-_Sizes = tuple[int, int, int]
+_Sizes = Sequence[int]
 
 
 class FoldedGrid:
@@ -54,7 +55,8 @@ class FoldedGrid:
     def _along(self, b: Any, place: Value, sizes: _Sizes, axis: int) -> Value:
         """Returns the position along an axis of the element at a place."""
         above = b.compute("div", place, b.const(math.prod(sizes[:axis]), UINT32))
-        return b.compute("mod", above, b.const(sizes[axis], UINT32))
+        position: Value = b.compute("mod", above, b.const(sizes[axis], UINT32))
+        return position
 
     def shared(self, c: Any, make: Any, shape: Any, kind: Any) -> ArrayValue:
         """Makes an array in shared memory for each block, and returns that of the own one."""

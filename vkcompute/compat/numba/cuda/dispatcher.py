@@ -307,11 +307,13 @@ class Dispatcher:
         try:
             language: Any = type("NumbaKernels", (_OfOneBlock,), {"device_globals": self._device_globals})
             further = [compiled_kind(types.typeof(as_device_array(array))) for array in self._device_globals]
-            return build(language, self.definition, (*kinds, *further), CompileOptions((64, 1, 1)), numba_types)
+            options = CompileOptions((64, 1, 1))
+            kernel: NumbaKernels = build(language, self.definition, (*kinds, *further), options, numba_types)
         except ValuesNeededError:
             raise
         except KernelError as error:
             raise self._translated(error) from None
+        return kernel
 
     def typeof_pyval(self, value: Any) -> Type:
         """Returns the type of an argument."""

