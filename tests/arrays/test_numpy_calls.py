@@ -88,7 +88,10 @@ def test_calculus(check: Check, gpu: vc.Runtime) -> None:
     c = np.cumsum(rng.random(9)).astype(f)
     check("gradc", lambda xp, a, c: xp.gradient(a, c, axis=1), m, c)
     check("gradc2", lambda xp, a, c: xp.gradient(a, c, axis=1, edge_order=2), m, c)
+    check("grad3", lambda xp, a: xp.gradient(a, 0.5, 2.0, 1.5, edge_order=2), rng.random((3, 4, 5)).astype(f))
     check("trap", lambda xp, a, c: xp.trapezoid(a, c), m, c)
+    for other in (c, c > 2):
+        check("trap of bools", lambda xp, a, c: xp.trapezoid(a, c), other, (c * 3).astype(int) % 2 == 1)
     check("unwrap", lambda xp, a: xp.unwrap(a), (m * 9))
     check("unwrap", lambda xp, a: xp.unwrap(a, axis=0), (m * 9))
     check("unwrap i", lambda xp, a: xp.unwrap(a, period=4), i * 3 % 7)

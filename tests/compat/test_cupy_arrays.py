@@ -266,3 +266,37 @@ def test_functions_with_arguments_of_cupy() -> None:
     np.testing.assert_array_equal(padded.get(), np.pad(np.array([1 + 2j, 4]), 2, "linear_ramp"))
     with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
         cp.cov(cp.arange(3.0), ddof=3)
+
+
+def test_arrays_differ_from_objects_that_are_no_numbers() -> None:
+    x = cp.array([[1, 2], [3, 4]])
+    assert (x == None).tolist() == [[False, False], [False, False]]  # noqa: E711
+    assert (object() != x).tolist() == [[True, True], [True, True]]
+
+    class Even:
+        def __eq__(self, other: object) -> Any:
+            return other % 2 == 0
+
+    assert (x == Even()).tolist() == [[False, True], [False, True]]
+
+
+def test_updates_at_indices_convert_values_to_the_dtype_of_the_array() -> None:
+    x = cp.zeros(3, np.uint32)
+    cp.maximum.at(x, np.array([0, 2]), np.array([5, 7]))
+    cp.add.at(x, 1, 1.7)
+    assert x.tolist() == [5, 1, 7]
+
+
+def test_bools_are_shifted_as_int8_and_their_angle_is_that_of_ints() -> None:
+    x = cp.array([True, False])
+    assert ((x << x).dtype, (x >> 1).dtype) == (np.int8, np.int64)
+    assert (x << 2).tolist() == [4, 0]
+    assert cp.angle(x).dtype == np.float64
+
+
+def test_einsum_of_one_array_is_a_view_with_its_dtype() -> None:
+    x = cp.array([[0, 1, 2], [3, 4, 5]], np.float32)
+    turned = cp.einsum("ij->ji", x, dtype=np.float64)
+    assert (turned.dtype, turned.base is x) == (np.float32, True)
+    empty = cp.zeros((0, 1))
+    assert cp.einsum("ij", empty).base is empty

@@ -95,3 +95,27 @@ def test_arrays_of_the_host_are_made_like_those_of_the_device() -> None:
         for like in (cuda.pinned_array_like, cuda.mapped_array_like):
             for given in (host, cuda.to_device(host)):
                 assert like(given).strides == np.empty_like(host).strides
+
+
+def test_a_stream_of_a_foreign_array_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Foreign:
+        def __init__(self, array: cuda.DeviceNDArray) -> None:
+            self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+    waited: list[int] = []
+    monkeypatch.setattr(cuda.Stream, "synchronize", lambda stream: waited.append(int(stream)))
+    stream = cuda.stream()
+    array, other = cuda.device_array(3, stream=stream), cuda.device_array(3)
+    made = cuda.as_cuda_array(Foreign(array))
+    assert made.stream.external
+    cuda.as_cuda_array(Foreign(other))
+    cuda.as_cuda_array(Foreign(array), sync=False)
+    assert waited == [int(stream)]
+
+    @cuda.vectorize(["float32(float32)"])
+    def double(x):
+        return x * 2
+
+    target = cuda.device_array(3, np.float32)
+    result = double(np.float32([1, 2, 3]), out=Foreign(target))
+    assert result.copy_to_host().tolist() == target.copy_to_host().tolist() == [2, 4, 6]

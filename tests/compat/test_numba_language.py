@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections import namedtuple
 
 import numpy as np
 import pytest
 
-from vkcompute.compat.numba import cuda, float32, int8, int32, int64, uint64
+from vkcompute.compat.numba import cuda, float32, int8, int32, int64, njit, uint64
 from vkcompute.compat.numba.errors import KernelRuntimeError, TypingError
 
 pytestmark = [
@@ -25,7 +26,7 @@ def test_operators_have_numbas_types() -> None:
         out[0] = a[0] * a[0]  # int32 * int32 is int64
         out[1] = a[0] / b[0]  # true division is float64
         out[2] = f[0] * 0.1  # float32 * float64
-        out[3] = int8(100) + int8(100)
+        out[3] = int8(100) + int8(100) + int8(200) + uint64(-1) % 256 - 199
         out[4] = b[0] - uint64(1)  # of a signed and an unsigned one, signed
         out[5] = f[0] ** 2  # keeps float32
         out[6] = -a[0] // 7
@@ -130,6 +131,73 @@ def test_device_functions_and_constants() -> None:
     assert out.tolist() == [1.0, 4.0]
 
 
+def test_globals_keep_the_values_of_the_first_compilation() -> None:
+    rate, prices = 2.0, np.array([10.0, 25.0])
+
+    @cuda.jit
+    def kernel(out):
+        i = cuda.grid(1)
+        out[i] = rate * prices[i]
+
+    out = np.zeros(2)
+    for _ in range(2):
+        kernel[1, 2](out)
+        assert out.tolist() == [20, 50]
+        rate, prices[:] = 3.0, 7
+
+    kernel[1, 2](small := np.zeros(2, np.float32))  # other types are compiled now
+    assert small.tolist() == [21, 21]
+
+
+def test_arrays_of_the_device_are_globals() -> None:
+    prices, sums = cuda.to_device(np.array([10.0, 25.0])), cuda.device_array((2, 2), np.float32)
+
+    @njit(fastmath=True)
+    def price(i):
+        return prices[i]
+
+    @cuda.jit
+    def kernel(pair):
+        i = cuda.grid(1)
+        sums[i, 1 - i] = price(i) * pair[0] + pair[1]
+
+    kernel[1, 2]((2, 0.5))
+    prices[1] = 3
+    kernel[1, 2]((2, 0.5))
+    assert sums[0, 1] == 20.5
+    assert sums[1, 0] == 6.5
+
+    @cuda.jit("void(float64[:])")
+    def read(out):
+        out[0] = prices[1]
+
+    read[1, 1](out := np.zeros(1))
+    assert out[0] == 3
+
+
+def test_figures_of_kernels() -> None:
+    @cuda.jit
+    def kernel(x):
+        shared = cuda.shared.array(10, x.dtype)
+        own = cuda.local.array(1000, x.dtype)
+        for i in range(10):
+            own[100 * i] = shared[i] = i * cuda.const.array_like(TABLE)[i % 3]
+        x[0] = own[int(x[1])] + shared[2]
+
+    kernel[1, 1](np.zeros(2, np.float32))
+    kernel[1, 1](np.zeros(2))
+    single, double = float32[::1], cuda.float64[::1]
+    assert kernel.get_shared_mem_per_block((single,)) == 40
+    assert kernel.get_shared_mem_per_block() == {(single,): 40, (double,): 80}
+    assert kernel.get_local_mem_per_thread((double,)) == 8000
+    assert kernel.get_const_mem_size((double,)) == 24
+    assert kernel.get_max_threads_per_block()[single,] >= 64
+    with pytest.raises(ValueError, match="carveout must be between -1 and 100"):
+        cuda.jit(shared_memory_carveout=101)
+    with pytest.raises(ValueError, match="Got 4 launch bounds"):
+        cuda.jit(launch_bounds=(1, 2, 3, 4))
+
+
 def test_dynamic_shared_memory() -> None:
     @cuda.jit
     def kernel(x, out):
@@ -161,6 +229,16 @@ def test_atomic_operations_wrap_and_ignore_nan() -> None:
     kernel[1, 32](counts, extremes, values)
     assert counts.tolist() == [32 % 10, (0 - 32) % 10, 2**32 - 64]
     assert extremes.tolist() == [31, 1]
+
+
+def test_masks_and_predicates_of_votes_are_integers() -> None:
+    def kernel(mask, predicate, out):
+        out[0] = cuda.all_sync(mask[0], predicate[0])
+
+    with pytest.raises(TypingError, match="Mask type must be an integer; got float32"):
+        cuda.jit("void(float32[:], int32[:], int32[:])")(kernel)
+    with pytest.raises(TypingError, match="Predicate must be an integer or boolean"):
+        cuda.jit("void(int32[:], float64[:], int32[:])")(kernel)
 
 
 def test_warps() -> None:
@@ -266,6 +344,18 @@ def test_complex_numbers_are_ordered_by_numpys_functions() -> None:
             np.testing.assert_array_equal(got, getattr(np, name)(x, y), name)
 
 
+def test_polar_coordinates_without_a_direction() -> None:
+    @cuda.jit
+    def kernel(r, phi, out):
+        i = cuda.grid(1)
+        out[i] = cmath.rect(r[i], phi[i])
+
+    r, phi = np.array([0, -0.0, math.inf, 2, math.inf]), np.array([math.inf, math.nan, math.nan, 0, 0])
+    out = np.zeros(5, complex)
+    kernel[1, 5](r, phi, out)
+    assert str(out.tolist()) == str([0j, 0j, complex(math.inf, math.nan), 2 + 0j, complex(math.inf, 0)])
+
+
 def test_extremes_of_integers_are_exact() -> None:
     @cuda.jit
     def kernel(x, out):
@@ -274,3 +364,80 @@ def test_extremes_of_integers_are_exact() -> None:
     out = np.zeros(2, np.int64)
     kernel[1, 1](np.array([2**60, 2**60 + 1]), out)
     assert out.tolist() == [2**60 + 1, 2**60]
+
+
+def test_vectors_are_made_of_numbers_and_vectors() -> None:
+    @cuda.jit
+    def kernel(out):
+        a = cuda.float32x2(1, 2.5)
+        b = cuda.float4(a, a.y, cuda.float1(7))
+        pair = a, cuda.float32x2(b.w, b.x)
+        for k, v in enumerate(tuple(pair)):
+            out[k] = v.x - v.y
+        out[2] = b.x + 10 * b.y + 100 * b.z + 1000 * b.w
+        out[3] = cuda.uchar2(256, -1).y
+
+    out = np.zeros(4)
+    kernel[1, 1](out)
+    assert out.tolist() == [-1.5, 6, 7276, 255]
+    assert cuda.double3 is cuda.float64x3
+
+    @cuda.jit
+    def wrong(out):
+        out[0] = cuda.float3(1, 2).x
+
+    with pytest.raises(TypingError, match="float32x3 has 3 numbers; got 2"):
+        wrong[1, 1](out)
+
+
+def test_variables_are_zero_on_paths_that_do_not_assign_them() -> None:
+    @cuda.jit
+    def kernel(x, n, out):
+        if n > 0:
+            if n > 1:
+                a = 7
+            out[0] = a
+        else:
+            a += 1
+            out[0] = a
+        for k in range(n):
+            if k != x:
+                b = 2.5 if k == 0 else b + 2.5
+        for k in range(n):
+            if k == x:
+                last = x
+                break
+        else:
+            last = k * 10
+        for k in range(n):
+            if k == 0:
+                kept = 5
+            out[5] += kept
+        while n > 0:
+            n -= 1
+            if n == x:
+                continue
+            c = n + 0.5
+        if x == 3:
+            pair = x, 1.5
+        out[1], out[2], out[3], out[4] = b, last, c, pair[0] + pair[1]
+
+    expected = {
+        (-1, 0): [1, 0, 0, 0, 0, 0], (-1, 1): [0, 2.5, 0, 0.5, 0, 5], (1, 3): [7, 5, 1, 0.5, 0, 15],
+        (0, 3): [7, 5, 0, 1.5, 0, 15], (3, 3): [7, 7.5, 20, 0.5, 4.5, 15],
+    }  # fmt: skip
+    for (x, n), values in expected.items():
+        out = np.zeros(6)
+        kernel[1, 1](x, n, out)
+        assert out.tolist() == values, (x, n)
+
+
+def test_an_array_that_some_paths_do_not_assign_is_an_error() -> None:
+    @cuda.jit
+    def kernel(n, out):
+        if n:
+            part = out[1:]
+        part[0] = 1
+
+    with pytest.raises(TypingError, match="part has no value that can be used here"):
+        kernel[1, 1](1, np.zeros(3))

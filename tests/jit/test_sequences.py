@@ -89,6 +89,10 @@ def backward(k, out):
         out[i, 3] = out[i, 3] * 5 + j * a - b
     for a, _ in zip(range(5, n), k):  # noqa: B905
         out[i, 4] += a
+    for j, a in enumerate(range(n, 7, 3)):
+        out[i, 4] = out[i, 4] * 3 + a - j
+    for j in reversed(range(n, -9, -4)):
+        out[i, 4] = (out[i, 4] * 5 + j) % 1009
     out[i, 5] = sum(NOTHING) + any(NOTHING) + 2 * all(NOTHING)
     for each in reversed(NOTHING):
         out[i, 5] += each

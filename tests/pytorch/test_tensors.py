@@ -412,3 +412,28 @@ def test_training_goes_on_after_an_exception_in_a_hook() -> None:
     x = torch.ones(3, device="vk", requires_grad=True)
     x.square().sum().backward()
     assert cast(Any, x.grad).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_kernels_and_functions_of_other_interfaces_take_tensors() -> None:
+    import vkcompute.compat.cupy as cp
+    import vkcompute.numpy as vnp
+    from vkcompute.compat.numba import cuda
+
+    @vc.kernel
+    def add_one(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        x[vc.global_id(0)] += 1
+
+    @cuda.jit
+    def add_two(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        x[cuda.grid(1)] += 2
+
+    x = torch.arange(6.0, device="vk").reshape(2, 3)
+    view = x[1]
+    add_one(view, grid=3)
+    add_two[1, 3](view)
+    cp.asarray(view)[0] *= 10
+    x += 1
+    assert x.tolist() == [[1, 2, 3], [61, 8, 9]]
+    assert vnp.sum(x).item() == 84
+    assert cuda.to_device(x).copy_to_host().tolist() == x.tolist()
+    assert vnp.asarray(torch.ones(2)).tolist() == [1, 1]

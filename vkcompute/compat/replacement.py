@@ -14,9 +14,11 @@ _OF_NUMBA = {
     "cuda": "cuda", "cuda.config": "config", "cuda.core": "", "cuda.core.config": "config",
     "cuda.core.errors": "errors", "cuda.cudadrv": "cuda.driver", "cuda.cudadrv.devicearray": "cuda.arrays",
     "cuda.cudadrv.devices": "cuda.devices", "cuda.cudadrv.driver": "cuda.driver", "cuda.cudadrv.error": "errors",
-    "cuda.api": "cuda", "cuda.dispatcher": "cuda.dispatcher", "cuda.errors": "errors", "cuda.np": "",
+    "cuda.api": "cuda", "cuda.args": "cuda.arguments", "cuda.dispatcher": "cuda.dispatcher",
+    "cuda.errors": "errors", "cuda.np": "",
     "cuda.np.numpy_support": "types", "cuda.random": "cuda.random", "cuda.types": "types", "cuda.typing": "types",
     "cuda.typing.typeof": "types", "cuda.kernels": "cuda", "cuda.kernels.transpose": "cuda.transposition",
+    "cuda.vector_types": "cuda.vector_types",
 }  # fmt: skip
 """Path of a module of Numba -> that of ours."""
 _OF_TRITON = (

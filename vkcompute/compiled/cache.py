@@ -53,10 +53,11 @@ class Specializations:
 
     Args:
         common: texts of everything else on which all of them depend; None for one without a text.
+        freezes: True if captured globals keep the value that they had at the first compilation for a key.
     """
 
-    def __init__(self, origin: Origin, *common: str | None) -> None:
-        self._origin, self._common = origin, common
+    def __init__(self, origin: Origin, *common: str | None, freezes: bool = False) -> None:
+        self._origin, self._common, self._freezes = origin, common, freezes
         self._known: BoundedCache[tuple[Any, ...], list[Specialization]] = BoundedCache(_MAX_KEYS)
 
     def find(self, key: tuple[Any, ...], make: Callable[..., Specialization]) -> Specialization:
@@ -69,6 +70,8 @@ class Specializations:
             made = self._cached(key, make)
         except KernelError as error:
             raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
+        if self._freezes:
+            made = dataclasses.replace(made, captured=())
         self._known[key] = [made, *candidates[: _MAX_PER_KEY - 1]]
         return made
 

@@ -183,10 +183,11 @@ class Compiled:
 
     Args:
         common: texts of everything else on which all specializations depend; None for one without a text.
+        freezes: as of `Specializations`.
     """
 
-    def __init__(self, source: Source, *common: str | None) -> None:
-        self._source, self._specializations = source, Specializations(source.origin, *common)
+    def __init__(self, source: Source, *common: str | None, freezes: bool = False) -> None:
+        self._source, self._specializations = source, Specializations(source.origin, *common, freezes=freezes)
 
     def specialized(self, *key: Any) -> Specialization:
         """Returns the specialization for a key."""

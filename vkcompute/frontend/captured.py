@@ -26,10 +26,11 @@ class Captured:
 
     Attributes:
         takes_tables: True if arrays are constant tables.
+        given: by the identity of an object, the value of the program that stands for it.
     """
 
     def __init__(self, remedy: Callable[[str], str]) -> None:
-        self.takes_tables = False
+        self.takes_tables, self.given = False, dict[int, Any]()
         self._remedy = remedy
         self._globals: dict[tuple[int, bool, Any], CapturedGlobal] = {}
 
@@ -50,6 +51,8 @@ class Captured:
             raise UnsupportedError(f"{name.rpartition('.')[0]} has no attribute {key}{near}") from None
         except ValueError:
             raise UnsupportedError(f"{name} has no value when the kernel is compiled") from None
+        if id(value) in self.given:
+            return self.given[id(value)]
         if type(value) is np.ndarray and self.takes_tables and dtypes.is_in_kernels(value.dtype):
             kept = self._globals.get((id(owner), item, key))
             if kept is None:

@@ -28,6 +28,8 @@ _S = TypeVar("_S")
 RETURNED, RESULT = "whether it has returned", "what it returned"
 """Variables of an inlined function, with names that no program can have. RESULT is meaningless while not RETURNED."""
 _CHOSEN = "value of the expression"  # another one
+_MERGED = object()
+"""The value of a variable that differs among the edges of a join."""
 
 
 class Location(Protocol):
@@ -53,12 +55,18 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unset:
-    """A variable without a usable value, and the reason."""
+    """A variable without a usable value.
+
+    Attributes:
+        why: the reason.
+        unassigned: True if that is a path that does not assign it.
+    """
 
     why: str
+    unassigned: bool = False
 
 
-_NOTHING = Unset("it has no value")
+NOTHING = Unset("it has no value", unassigned=True)
 
 
 def nothing() -> None:
@@ -141,6 +149,8 @@ class ControlFlow:
         env: the variables of the innermost scope.
         alive: True if control reaches the current place.
         partial: variables that keep a value where some paths to a join do not assign it.
+        assumes_zero: True in a language whose numbers are 0 where no statement has assigned them.
+        zeros: variables that are 0 on some path, so far.
         scopes: the program and the functions being inlined, the innermost last.
     """
 
@@ -149,6 +159,7 @@ class ControlFlow:
         self.env: dict[str, Any] = {}
         self.alive = True
         self.partial: Collection[str] = ()
+        self.assumes_zero, self.zeros = False, set[str]()
         self.scopes: list[Scope] = []
 
     # -- variables ----------------------------------------------------------------------------------------------------
@@ -162,8 +173,11 @@ class ControlFlow:
         Raises:
             UnsupportedError: it has none here.
         """
-        value = (self.env if env is None else env).get(name, _NOTHING)
-        if value is _NOTHING:
+        value = (self.env if env is None else env).get(name, NOTHING)
+        if self._is_zero(value):
+            self.zeros.add(name)
+            return 0
+        if value is NOTHING:
             raise UnsupportedError(f"{name} is used before it is assigned")
         if isinstance(value, Unset):
             raise UnsupportedError(f"{name} has no value that can be used here: {value.why}")
@@ -175,7 +189,11 @@ class ControlFlow:
 
     def is_unset(self, name: str) -> bool:
         """True if a variable has no usable value."""
-        return isinstance(self.env.get(name, _NOTHING), Unset)
+        return isinstance(self.env.get(name, NOTHING), Unset)
+
+    def _is_zero(self, value: Any) -> bool:
+        """True for a number that no statement has assigned, in a language where it is 0."""
+        return self.assumes_zero and isinstance(value, Unset) and value.unassigned
 
     # -- scopes -------------------------------------------------------------------------------------------------------
 
@@ -314,7 +332,7 @@ class ControlFlow:
         mark, state = self.builder.checkpoint(), self.kinds.state()
         location = where.error(LOOP)
         while True:
-            initial = [v for name, kind in kinds.items() for v in self._incoming(before.get(name, _NOTHING), kind)]
+            initial = [v for name, kind in kinds.items() for v in self._incoming(before.get(name, NOTHING), kind)]
             with self.builder.at(location):
                 loop = self.builder.loop(*initial)
             params = iter(loop.params)
@@ -348,6 +366,8 @@ class ControlFlow:
                     self._leave(edges.continues, self.builder.yield_, finish=False)
             wider = self._widened(kinds, before, edges.continues)
             late = [name for name in late if name in wider or name not in kinds]  # others differ in each build
+            if self.assumes_zero:
+                late = [name for name in sorted({*late, *self.zeros}) if self._is_zero(before.get(name, NOTHING))]
             wider |= self._assigned_by_all(late, edges.continues)
         except _WiderError as error:
             if error.loop is not edges:
@@ -412,11 +432,17 @@ class ControlFlow:
         """Returns the kinds of the variables that have a value at the end of each iteration."""
         result = {}
         for name in names:
-            values = [edge.env.get(name, _NOTHING) for edge in edges]
+            values = [value for edge in edges if not self._is_zero(value := edge.env.get(name, NOTHING))]
             if values and not any(isinstance(value, Unset) for value in values):
                 with contextlib.suppress(UnsupportedError):
-                    result[name] = reduce(self.kinds.joined, map(self.kinds.kind_of_variable, values))
+                    kind = reduce(self.kinds.joined, map(self.kinds.kind_of_variable, values))
+                    if not self.assumes_zero or self._is_numeric(kind):
+                        result[name] = kind
         return result
+
+    def _is_numeric(self, kind: Any) -> bool:
+        """True for a kind of numbers, and of tuples of numbers."""
+        return all(map(self._is_numeric, kind)) if isinstance(kind, tuple) else bool(self.kinds.filler(kind))
 
     def _widened(self, kinds: dict[str, Any], before: dict[str, Any], continues: list[Edge]) -> dict[str, Any]:
         """Returns the kinds that also hold the values at the end of an iteration.
@@ -451,28 +477,49 @@ class ControlFlow:
         self.alive = bool(edges)
         self.env, merged = {}, dict[str, Any]()
         line = f"line {where.line}"
-        nothing = Unset(f"on some of the paths that join after {line} it is not assigned; assign it on all of them")
+        why = f"on some of the paths that join after {line} it is not assigned; assign it on all of them"
+        nothing = Unset(why, unassigned=True)
         for name in dict.fromkeys(name for edge in edges for name in edge.env):
-            values, first = [edge.env.get(name, nothing) for edge in edges], before.get(name, nothing)
-            if all(value is first for value in values):
-                self.env[name] = first
+            values = [edge.env.get(name, nothing) for edge in edges]
+            self.env[name] = self._known(name, values, before.get(name, nothing))
+            if self.env[name] is not _MERGED:
                 continue
-            unset = next((value for value in values if isinstance(value, Unset)), None)
-            if unset is not None and name != RESULT and name not in self.partial:
-                self.env[name] = unset
-                continue
-            values = [value for value in values if not isinstance(value, Unset)]
-            unchanged = all(value is first for value in values)
-            if unchanged or all(self.kinds.is_same(value, values[0]) for value in values):
-                self.env[name] = values[0]
-                continue
+            given = [value for value in values if not isinstance(value, Unset)]
             try:
-                merged[name] = reduce(self.kinds.joined, map(self.kinds.kind_of_variable, values))
+                kind = reduce(self.kinds.joined, map(self.kinds.kind_of_variable, given))
             except UnsupportedError as error:
                 self.env[name] = Unset(f"after {line} it is {error}")
+                continue
+            if len(given) == len(values) or self._keeps(name):
+                merged[name] = kind
+            elif self._is_numeric(kind):
+                merged[name] = kind
+                self.zeros.add(name)
+            else:
+                self.env[name] = Unset(why)
         self._terminate(edges, merged)
         operands = iter(results())
         self.env |= {name: self.kinds.unpacked(kind, operands) for name, kind in merged.items()}
+
+    def _known(self, name: str, values: Sequence[Any], first: Any) -> Any:
+        """Returns the value of a variable after a join of edges with these values; _MERGED for an operand of the join.
+
+        Args:
+            first: its value before the branch or loop.
+        """
+        if all(value is first for value in values):
+            return first
+        given = [value for value in values if not isinstance(value, Unset)]
+        unset = next((value for value in values if isinstance(value, Unset)), None)
+        if unset is not None and not self._keeps(name):
+            others = [value for value in values if isinstance(value, Unset)]
+            return _MERGED if given and all(map(self._is_zero, others)) else unset
+        is_one = all(value is first for value in given) or all(self.kinds.is_same(value, given[0]) for value in given)
+        return given[0] if is_one else _MERGED
+
+    def _keeps(self, name: str) -> bool:
+        """True for a variable that keeps its value where some paths to a join do not assign it."""
+        return name == RESULT or name in self.partial
 
     def _terminate(self, edges: list[Edge], kinds: dict[str, Any]) -> None:
         """Ends each predecessor with the values of these variables, in these kinds."""
@@ -481,7 +528,7 @@ class ControlFlow:
         here = self.builder.checkpoint()
         for edge in edges:
             self.builder.rewind(edge.mark)
-            values = [self._incoming(edge.env.get(name, _NOTHING), kind) for name, kind in kinds.items()]
+            values = [self._incoming(edge.env.get(name, NOTHING), kind) for name, kind in kinds.items()]
             edge.end(*[operand for incoming in values for operand in incoming])
         self.builder.rewind(here)
 

@@ -228,6 +228,8 @@ def _unrolled(node: ast.expr, index: Any, assignments: list[ast.stmt]) -> tuple[
             first, end = once(start), once(stop)
             length = ast.BinOp(_call("max", first(ast.Load()), end(ast.Load())), ast.Sub(), first(ast.Load()))
             return length, ast.BinOp(first(ast.Load()), ast.Add(), index(ast.Load()))
+        case ast.Call(ast.Name("range"), [start, stop, step]) if _is_range(node):
+            return _stepped(once(start), once(stop), ast.literal_eval(step), index)
         case ast.Call(ast.Name("reversed"), [over]) if _is_supported_call(node):
             n = partial(ast.Name, f"items of {node.lineno}:{node.col_offset}")
             length, item = _unrolled(over, partial(_from_end, n, index), assignments)
@@ -242,11 +244,23 @@ def _from_end(length: Callable[[ast.expr_context], ast.expr], index: Callable[..
     return ast.BinOp(last, ast.Sub(), index(ast.Load()))
 
 
+def _stepped(start: Any, stop: Any, step: int, index: Any) -> tuple[ast.expr, ast.expr]:
+    """Returns expressions for the length of a range with this step, and for the item at `index`."""
+    first, size = partial(start, ast.Load()), ast.Constant(abs(step))
+    end = _call("max" if step > 0 else "min", first(), stop(ast.Load()))
+    span = ast.BinOp(end, ast.Sub(), first()) if step > 0 else ast.BinOp(first(), ast.Sub(), end)
+    length = ast.BinOp(ast.BinOp(span, ast.Add(), ast.Constant(abs(step) - 1)), ast.FloorDiv(), size)
+    distance = ast.BinOp(index(ast.Load()), ast.Mult(), size)
+    return length, ast.BinOp(first(), ast.Add() if step > 0 else ast.Sub(), distance)
+
+
 def _is_range(node: ast.expr) -> bool:
-    """True for a call of range with one or two arguments."""
+    """True for a call of range, whose step is a constant other than 0."""
     match node:
         case ast.Call(ast.Name("range"), [_] | [_, _], []):
             return True
+        case ast.Call(ast.Name("range"), [_, _, ast.Constant(step) | ast.UnaryOp(ast.USub(), ast.Constant(step))], []):
+            return isinstance(step, int) and step != 0
     return False
 
 

@@ -98,7 +98,8 @@ def _while(e: Evaluator, node: ast.While) -> None:
             e.block(node.body)
 
     names = assigned([node.test, *node.body, *node.orelse])
-    e.flow.loop(build, names, e.here(node), stores=partial(stores, node))
+    late = _used_outside(e, node, names) if e.flow.assumes_zero else set()
+    e.flow.loop(build, names, e.here(node), late, partial(stores, node))
 
 
 def _for(e: Evaluator, node: ast.For) -> None:
@@ -115,15 +116,16 @@ def for_each(e: Evaluator, node: ast.For, iterations: Iterations) -> None:
         return
     env[counter] = iterations.start()
     names = {name, *assigned([*node.body, *node.orelse])}
-    late = _used_outside(e, node, names) if iterations.length is not None else set()
-    if name in late:
+    runs = iterations.length is not None
+    late = _used_outside(e, node, names) if runs or e.flow.assumes_zero else set()
+    if name in late and runs:
         env[name] = iterations.first()
         late.remove(name)
 
     def build() -> None:
         flow, number = e.flow, e.flow.env[counter]
         flow.if_(iterations.goes_on(number), nothing, partial(_exit, e, node), e.here(node))
-        for other in late:
+        for other in late if not flow.assumes_zero else ():
             flow.env.pop(other, None)  # before it is assigned
         flow.env[name] = iterations.item(number)
         flow.env[counter] = iterations.next(number)
@@ -133,7 +135,7 @@ def for_each(e: Evaluator, node: ast.For, iterations: Iterations) -> None:
     e.flow.env.pop(counter, None)
 
 
-def _used_outside(e: Evaluator, loop: ast.For, names: set[str]) -> set[str]:
+def _used_outside(e: Evaluator, loop: ast.For | ast.While, names: set[str]) -> set[str]:
     """Returns those names without a value before a loop that are used outside of it."""
     unset = set(filter(e.flow.is_unset, names))
     outside = names_in(e.frames[-1].source.tree) - names_in(loop) if unset else ()

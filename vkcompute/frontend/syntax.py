@@ -46,7 +46,7 @@ ITERABLES = "a for loop iterates over range(…), enumerate(…), zip(…), a tu
 LOOP_CALLS: dict[object, str] = {
     enumerate: "enumerate takes a sequence, and optionally the first number",
     zip: "zip takes one or more sequences and stops at the shortest; strict=True cannot raise in a kernel",
-    reversed: "reversed takes a sequence, or a range with no step; write range(2, -1, -2) for range(0, 4, 2)",
+    reversed: "reversed takes a sequence, or a range of a constant step; write range(2, -1, -2) for range(0, 4, 2)",
 }
 """Calls that a for loop does not accept with these arguments -> rule."""
 

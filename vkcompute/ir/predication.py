@@ -21,7 +21,8 @@ def predicate(function: Function, divergence: Divergence) -> Function:
     """Returns a function whose barriers are reached by invocations that have returned, too.
 
     Args:
-        function: its barriers are in uniform control flow, and no return is in a loop without a barrier.
+        function: no return is in a loop without a barrier. At barriers in control flow that differs, all invocations
+            of the workgroup wait.
         divergence: of the function.
     """
     plan = PredicationPlan(function, divergence)

@@ -79,7 +79,8 @@ class KernelSource:
     def function(self, signature: Signature, options: CompileOptions) -> Function:
         """Returns the optimized function that the kernel is lowered from."""
         compiler = build(self._language, self._definition, signature, options, self._rules)
-        return optimized(compiler.function, options, compiler.reports)
+        waits = compiler.waits_in_branches
+        return optimized(compiler.function, options, compiler.reports, waits_in_branches=waits)
 
     def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:
         """Adds the first use of a missing type to an error."""
@@ -115,7 +116,9 @@ class Launcher:
         self._annotations = annotations_of(definition.function) if language is Compiler else {}
         if forms is not None:
             self._annotations = annotations_of_leaves(self._name, names, self._annotations, forms)
-        self._compiled = Compiled(KernelSource(definition, rules, language), language.__qualname__)
+        self._compiled = Compiled(
+            KernelSource(definition, rules, language), language.__qualname__, freezes=language.freezes_globals
+        )
         self._fixed: frozenset[int] = frozenset()  # positions of the arguments for whose values it is compiled
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -59,6 +60,7 @@ def apply(library: Any) -> None:
     replace(torch.autograd.Variable, "_execution_engine", Engine())
     replace(torch, "Event", _event_class(torch.Event))
     replace(torch.nn.Module, "_apply", _applier(torch.nn.Module._apply))
+    replace(torch.Tensor, "__vkcompute_array__", property(_held))
     replace(torch.nn.modules.lazy.LazyModuleMixin, "_apply", _apply_lazily)
     inductor = torch._TorchCompileInductorWrapper
     replace(inductor, "__call__", _compiler(inductor.__call__))
@@ -72,6 +74,11 @@ def apply(library: Any) -> None:
 def undo() -> None:
     """Restores what `apply` replaced."""
     _replaced.undo()
+
+
+def _held(tensor: Any) -> Any:
+    """Returns the memory of a tensor as an array, which launches take; None for a tensor of another device."""
+    return import_module("vkcompute.torch.storage").array_of(tensor) if is_on_device(tensor) else None
 
 
 def _is_device(device: Any) -> bool:

@@ -107,7 +107,10 @@ def _bits(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _integers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The common dtype; bools are shifted as int8, as in NumPy."""
     dtype = _bits(name, context, kinds).result
+    if dtype.kind == "b" and name.endswith("_shift"):
+        return _counted(name, context, kinds)
     if dtype.kind == "b":
         raise TypeError(f"{name} takes integers; got bools; convert with .astype()")
     return Types(name, dtype, dtype)
@@ -118,7 +121,8 @@ def _bit_counts(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _angle(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    dtype = element_float(common(context, kinds))
+    dtype = common(context, kinds)
+    dtype = element_float(np.dtype(np.int64) if dtype.kind == "b" else dtype)  # bools count as ints, as in NumPy
     return Types(name, complex_of(dtype), part_of(dtype))
 
 

@@ -109,10 +109,10 @@ def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, axis: int = -1)
         x: the coordinates; by default the distance of neighbours is `dx`.
     """
     at = axis_of("trapezoid", y.ndim, axis)
-    y = astype(y, floating(y.dtype))
+    y = y if y.dtype.kind == "b" else astype(y, floating(y.dtype))  # bools are added as bools, as in NumPy
     step: Any = dx
     if x is not None:
-        x = astype(x, floating(x.dtype))
+        x = x if x.dtype.kind == "b" else astype(x, floating(x.dtype))
         step = diff(x) if x.ndim == 1 else diff(x, axis=at)
         step = reshape(step, tuple([-1 if k == at else 1 for k in range(y.ndim)])) if x.ndim == 1 else step
     pairs = apply("add", y[_along(at, slice(1, None))], y[_along(at, slice(None, -1))])

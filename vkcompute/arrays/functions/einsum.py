@@ -51,7 +51,7 @@ def einsum(
     terms = [_axes(labels, x.ndim, at) for at, (labels, x) in enumerate(zip(inputs, arrays, strict=True))]
     result = _result(terms, output)
     _check_lengths(terms, arrays)
-    if len(arrays) == 1 and {*terms[0]} == {*result} and out is None and dtype in (None, common) and arrays[0].size:
+    if len(arrays) == 1 and {*terms[0]} == {*result} and out is None:  # a view has the dtype of the array, as in NumPy
         return _diagonal(arrays[0], terms[0], result)
     added_in = dtype_with_out(runtime, dtype, out, common) or common
     if not can_cast(common, added_in, "same_kind"):

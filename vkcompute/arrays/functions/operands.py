@@ -28,6 +28,8 @@ NUMBERS = frozenset(
 _ARRAY, _SEVERAL, _OPERAND = ("Array", "Array | None"), ("Sequence[Array]",), ("Operand",)
 """Annotations of parameters: an array, a sequence of arrays, an array or a number."""
 _INTEGER = "int", "int | None"
+_NOWHERE = 1 << 30
+"""The position of an argument that is given by its name only."""
 
 
 def on_device(name: str, operands: Sequence[Any]) -> list[Any]:
@@ -61,7 +63,11 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
     variadic = {p.name for p in signature.parameters.values() if p.kind == p.VAR_POSITIONAL} & arrays
     arrays, several = arrays - variadic, several | variadic
     names = arrays | several | numbers
-    integers = [(at, p.name) for at, p in enumerate(signature.parameters.values()) if p.annotation in _INTEGER]
+    integers = [
+        (at if p.kind != p.KEYWORD_ONLY else _NOWHERE, p.name)
+        for at, p in enumerate(signature.parameters.values())
+        if p.annotation in _INTEGER
+    ]
     fitting_by_name = {
         p.name: {Array, type(None)} if p.default is None or "None" in str(p.annotation) else {Array}
         for p in signature.parameters.values()

@@ -106,31 +106,3 @@ def _of(array: Array, taken: Sequence[ndarray]) -> ndarray:
         if _shares(array, argument._array):
             base = argument if argument._base is None else argument._base
     return ndarray._holding(array, base)
-
-
-class ufunc:  # noqa: N801
-    """A function of elements, of CuPy's arrays.
-
-    Attributes:
-        name, nin, nout, nargs: as of NumPy's functions.
-    """
-
-    _METHODS = ("accumulate", "at", "outer", "reduce", "reduceat")
-
-    def __init__(self, inner: Any, name: str) -> None:
-        self._inner, self._call = inner, lifted(inner)
-        self.__name__ = self.__qualname__ = name
-        self.name, self.__doc__ = f"cupy_{name}", inner.__doc__
-        self.nin, self.nout, self.nargs = inner.nin, inner.nout, inner.nargs
-
-    def __call__(self, *operands: Any, **options: Any) -> Any:
-        """Applies the function; options are those of NumPy's functions of elements."""
-        return self._call(*operands, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in ufunc._METHODS or not hasattr(self._inner, name):
-            raise AttributeError(f"{self.__name__} has no {name!r}", name=name, obj=self)
-        return lifted(getattr(self._inner, name), host=name == "at")
-
-    def __repr__(self) -> str:
-        return f"<ufunc '{self.name}'>"

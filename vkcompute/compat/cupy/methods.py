@@ -23,6 +23,8 @@ _OF_ARRAY = (
     "__rdivmod__", "__dlpack__", "__dlpack_device__", "copy", "item", "tobytes", "tolist", "transpose", "view",
     "__deepcopy__", "reshape",
 )  # fmt: skip
+_EQUALITY = "__eq__", "__ne__"
+_full_like = lifted(vnp.full_like)
 _COMPLEX = "Casting complex values to real discards the imaginary part"
 
 
@@ -49,7 +51,7 @@ def _part(name: str) -> property:
     return property(get, put, doc=f"The {name} parts of the elements.")
 
 
-def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+def _operator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns an operator, which leaves an array of NumPy and unknown operands to their type."""
     method = lifted(function, host=True)
 
@@ -57,7 +59,10 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     def operate(self: ndarray, other: Any, *modulus: Any) -> Any:
         if isinstance(other, (list, tuple)) or (isinstance(other, np.ndarray) and other.ndim):
             return NotImplemented if isinstance(other, (list, tuple)) else _refused(other)
-        return method(self, other, *modulus)
+        result = method(self, other, *modulus)
+        if result is NotImplemented and name in _EQUALITY and getattr(type(other), name) is getattr(object, name):
+            return _full_like(self, name == "__ne__", dtype=bool)  # no number equals an object such as None
+        return result
 
     return operate
 
@@ -83,7 +88,7 @@ def _install() -> None:
         elif name in ("__array_ufunc__", "__array_function__", "__array_namespace__", "__contains__"):
             continue
         elif name.startswith("__"):
-            setattr(ndarray, name, _operator(value))
+            setattr(ndarray, name, _operator(name, value))
     for name, value in vars(_Methods).items():
         if not name.startswith("__") or name.startswith("__array") or name in ("__bytes__", "__iter__", "__setitem__"):
             setattr(ndarray, name, value)

@@ -12,7 +12,8 @@ import vkcompute.numpy as vnp
 from vkcompute.arrays.functions.ufunc_methods import Ufunc
 from vkcompute.compat.cupy import conversion, exceptions, further, kernels, methods, polynomials, pools, scalars
 from vkcompute.compat.cupy.arrays import ndarray
-from vkcompute.compat.cupy.lifting import lifted, ufunc
+from vkcompute.compat.cupy.lifting import lifted
+from vkcompute.compat.cupy.ufuncs import ufunc
 
 _HOST = (
     "array2string", "array_repr", "array_str", "asarray_chkfinite", "broadcast_shapes", "frombuffer", "fromfunction",

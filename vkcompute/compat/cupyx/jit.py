@@ -58,13 +58,14 @@ class _Replacement(ast.NodeTransformer):
 
     def _name_of(self, node: ast.expr) -> str | None:
         """Returns CUDA's name that an expression is; None for others."""
-        if isinstance(node, ast.Name):
-            value = self._scope.get(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            value = getattr(self._scope.get(node.value.id), node.attr, None)
-        else:
-            return None
+        value = self._value_of(node)
         return value.name if isinstance(value, _Name) else None
+
+    def _value_of(self, node: ast.expr) -> Any:
+        """Returns the value of a name, or of one in a module, as `cupyx.jit.grid`; None for other expressions."""
+        if isinstance(node, ast.Attribute):
+            return getattr(self._value_of(node.value), node.attr, None)
+        return self._scope.get(node.id) if isinstance(node, ast.Name) else None
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Replaces ids, as `threadIdx.x`."""

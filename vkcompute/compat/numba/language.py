@@ -13,7 +13,9 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.compat.numba import part_functions as parts
+from vkcompute.compat.numba.array_choices import ArrayChoice, ArrayChoices, chosen
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
+from vkcompute.compat.numba.ranges import NumbaRange
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
@@ -27,18 +29,16 @@ from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import is_internal
 from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import FLOAT64, INT64, Value
+from vkcompute.ir import FLOAT64, INT64, SCALARS, Value
 from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, KERNEL_STATEMENTS, Compiler
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.number_conversion import NumberConversion
-from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, is_complex
 
 NAMES: dict[Any, Callable[..., Any]] = {literal_unroll: unrolled}
 """Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
@@ -58,32 +58,6 @@ def in_kernels(emit: Callable[..., Any]) -> Callable[[_Function], _Function]:
 def outside(name: str) -> NoReturn:
     """Raises the error for a function of kernels that is called on the host."""
     raise NotImplementedError(f"{name} can only be called in a kernel")
-
-
-class NumbaRange(Range):
-    """The iterations of `range(…)`, whose items have the type of its bounds.
-
-    Args:
-        offsets: learn which items are not negative.
-    """
-
-    def __init__(self, numbers: NumberConversion, args: Sequence[Any], offsets: NumbaOffsets) -> None:
-        super().__init__(numbers, args)
-        self._offsets = offsets
-
-    def item(self, counter: Any) -> Any:
-        """Returns the variable's value in an iteration."""
-        b, kind = self._numbers.builder, self._start.kind.type
-        first, by = self._start.value, self._step.value
-        value = b.compute("add", first, b.compute("mul", b.cast(counter.value, kind), by))
-        if self._offsets.is_natural(first) and self._offsets.is_natural(by):
-            self._offsets.natural.add(value)
-        return Number(value, Kind(kind))
-
-    def next(self, counter: Any) -> Any:
-        """Returns the number of the next iteration."""
-        b = self._numbers.builder
-        return Number(b.compute("add", counter.value, b.const(1, counter.kind.type)), counter.kind)
 
 
 RAISED = "\x1f"
@@ -191,14 +165,16 @@ class NumbaKernels(Compiler):
         dynamic: shared arrays whose size the launch gives, by their dtype.
         dynamic_bytes: of shared arrays whose size the launch gives.
         checks_divisors: True if a division by 0 ends the thread with ZeroDivisionError.
-        is_cooperative, has_one_block: True for a kernel that asks for its grid, and for a grid of one block.
+        is_cooperative, has_one_block: True for a kernel that asks for its grid, and for a grid in one workgroup.
+        folded: the `FoldedGrid`, if several blocks run in one workgroup.
         result: the type of the number that a kernel gives to `note_result`.
         element_offsets: those of elements of arrays and of array_views.
     """
 
-    most_recursions = 4
+    most_recursions, freezes_globals, waits_in_branches = 4, True, True
     dynamic_bytes = 0
     checks_divisors = is_cooperative = has_one_block = False
+    folded: Any = None
     result: np.dtype[Any] | None = None
 
     statements = _STATEMENTS
@@ -213,6 +189,10 @@ class NumbaKernels(Compiler):
     ) -> None:
         super().__init__(function, rules, evaluator, host, self._arrays)
         self.compare, self.binary = self._compare, self._binary
+        self.evaluator.flow.assumes_zero = True
+        choices = ArrayChoices(self.numbers)
+        self.kind_of_variable, self.joined = choices.kind_of_variable, choices.joined
+        self.packed, self.unpacked = choices.packed, choices.unpacked
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
 
@@ -266,6 +246,8 @@ class NumbaKernels(Compiler):
         """Returns an element, or a view."""
         if isinstance(base, EnumMeta) and isinstance(index, str):
             return base[index]
+        if isinstance(base, ArrayChoice):
+            return chosen(self, base, lambda array: self.item(array, index))
         indices = along(index)
         if isinstance(base, ArrayValue) and array_views.is_part(base, indices) and not isinstance(index, str):
             return array_views.part(self, base, indices)
@@ -285,6 +267,9 @@ class NumbaKernels(Compiler):
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
         """Stores an element, or the elements of a view."""
+        if isinstance(base, ArrayChoice):
+            chosen(self, base, lambda array: self.assign(array, index, value))
+            return
         indices = along(index)
         if not isinstance(base, ArrayValue) or not array_views.is_part(base, indices):
             super().assign(base, index, value)
@@ -299,6 +284,9 @@ class NumbaKernels(Compiler):
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element what `change` makes of it."""
+        if isinstance(base, ArrayChoice):
+            chosen(self, base, lambda array: self.update(array, index, change))
+            return
         if isinstance(base, ArrayValue) and array_views.is_part(base, along(index)):
             raise UnsupportedError("an operator assigns to one element; write a for loop")
         super().update(base, index, change)
@@ -307,6 +295,8 @@ class NumbaKernels(Compiler):
 
     def attribute(self, base: Any, name: str) -> Any:
         """Returns an attribute of a value."""
+        if isinstance(base, ArrayChoice):
+            return chosen(self, base, lambda array: self.attribute(array, name))
         if isinstance(base, ArrayValue) and name in ARRAY_ATTRIBUTES:
             return ARRAY_ATTRIBUTES[name](self, base)
         if isinstance(base, ArrayValue) and name in ARRAY_METHODS:
@@ -335,7 +325,7 @@ class NumbaKernels(Compiler):
         if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
             return NAMES[function](self, *args, **named)
         if isinstance(function, NumberType):
-            return self.call_intrinsic(function.dtype.type, args)
+            return self.as_type(args[0], function) if len(args) == 1 else self.call_intrinsic(function.dtype.type, args)
         if isinstance(function, Type):
             raise UnsupportedError(f"{function} converts no values in kernels")
         if signatures := getattr(function, "device_signatures", ()):
@@ -344,17 +334,22 @@ class NumbaKernels(Compiler):
 
     def _chosen(self, signatures: Sequence[Signature], args: Sequence[Any]) -> Signature:
         """Returns the signature whose types the arguments have, or else the first that holds them, or the first."""
-        kinds = [
-            self.kind(arg).type.numpy if isinstance(arg, (Number, int, float, np.generic)) else None for arg in args
-        ]
+        kinds: list[Any] = [np.dtype(complex) if is_complex(arg) else None for arg in args]
+        for at, arg in enumerate(args):
+            if isinstance(arg, (Number, int, float, np.generic)) and kinds[at] is None:
+                kinds[at] = self.kind(arg).type.numpy
         for casting in ("no", "safe"):
             for signature in signatures:
-                pairs = zip(kinds, signature.args, strict=False)
                 if all(
                     kind is None or (isinstance(given, NumberType) and np.can_cast(kind, given.dtype, casting))
-                    for kind, given in pairs
+                    for kind, given in zip(kinds, signature.args, strict=False)
                 ):
                     return signature
+        declared: list[Any] = [getattr(given, "dtype", None) for given in signatures[0].args]
+        pairs = zip(args, declared, strict=False)
+        if any(is_complex(arg) and kind is not None and kind.kind != "c" for arg, kind in pairs):
+            parameters = ", ".join(map(self.describe, args))
+            raise UnsupportedError(f"Invalid use of type(CUDADispatcher) with parameters ({parameters})")
         return signatures[0]
 
     def _typed_call(
@@ -384,6 +379,8 @@ class NumbaKernels(Compiler):
     def as_type(self, value: Any, kind: Type) -> Any:
         """Converts a number to a type; returns other values unchanged."""
         if isinstance(kind, NumberType) and value is not None:
+            if type(value) is int and kind.dtype.kind in "iu":  # NumPy's types refuse what others wrap
+                return self.converted(value, SCALARS[kind.dtype.name])
             return self.call_intrinsic(kind.dtype.type, [value])
         return value
 

@@ -11,6 +11,7 @@ import numpy as np
 from vkcompute.compat.numba.errors import NumbaTypeError
 from vkcompute.dtypes import is_record
 from vkcompute.frontend.syntax import parse_expression
+from vkcompute.runtime.memory.holders import held
 
 numpy_version = tuple([int(part) for part in np.__version__.split(".")[:2]])
 """NumPy's major and minor version; Numba's name in `np.numpy_support`."""
@@ -253,7 +254,11 @@ def typeof(value: Any) -> Type:
         alike = kinds and all(kind == kinds[0] for kind in kinds)
         return UniTuple(kinds[0], len(kinds)) if alike else Tuple(kinds)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
+        value = held(value)
         return Array(from_dtype(value.dtype), len(value.shape), layout_of(value))
+    if (described := getattr(value, "__cuda_array_interface__", None)) is not None:
+        layout = "C" if described.get("strides") is None else "A"
+        return Array(from_dtype(described["typestr"]), len(described["shape"]), layout)
     raise NumbaTypeError(f"kernels take arrays, numbers and tuples of these; got {type(value).__name__}")
 
 

@@ -20,22 +20,25 @@ _DIFFERED = (
 _MANY = 16  # bits of the number of invocations with a condition that is True; above them, those where it is False
 
 
-def with_uniform_barriers(function: Function, reports: Reports | None, aliased: Collection[Memory] = ()) -> Function:
+def with_uniform_barriers(
+    function: Function, reports: Reports | None, aliased: Collection[Memory] = (), *, in_branches: bool = False
+) -> Function:
     """Returns a function whose barriers all invocations of a workgroup reach, also those that have returned.
 
     Args:
         function: changed in place.
         reports: take conditions that differ at run time; without them, conditions that are not proved are refused.
         aliased: buffers that may have elements in common.
+        in_branches: True to make invocations that do not take a branch wait at its barriers, too.
 
     Raises:
-        KernelError: a barrier is in control flow that differs.
+        KernelError: a barrier is in control flow that differs, and `in_branches` is False.
     """
     if not any(op.operation.through_memory for op in walk(function.body)):
         return function
     ir.move_returns_out(function)
     divergence = Divergence(function, aliased=aliased)
-    while divergence.level > UNIFORM:
+    while divergence.level > UNIFORM and not in_branches:
         barrier, branches = divergence.barrier, unproved_branches(function, divergence)
         if divergence.level > UNPROVED or reports is None or not branches:
             assert barrier is not None

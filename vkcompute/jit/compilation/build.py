@@ -79,7 +79,8 @@ def build(
     compiler.offsets.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
-    names = all_leaf_names(parameters, options.forms)
+    further = [f"global {n}" for n in range(len(compiler.device_globals))]
+    names = all_leaf_names([*parameters, *further], options.forms)
     values = [argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)]
     for value in values:
         value = value.array if isinstance(value, Record) else value
@@ -87,7 +88,10 @@ def build(
             compiler.offsets.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
     compiler.leaves = [records.opened(compiler, value) for value in values]
     args = assembled(options.forms, compiler.leaves)
-    compiler.run(definition.function, definition.source, dict(zip(parameters, args, strict=True)))
+    own = dict(zip(parameters, args, strict=False))
+    pairs = zip(compiler.device_globals, args[len(own) :], strict=True)
+    compiler.captured.given = {id(array): value for array, value in pairs}
+    compiler.run(definition.function, definition.source, own)
     compiler.reports.put_last()
     ir.merge_views(compiler.function)
     first = compiler.arrays.first_assigned
@@ -114,19 +118,22 @@ def optimized(
     reports: Reports | None = None,
     *,
     is_uniform: bool = False,
+    waits_in_branches: bool = False,
 ) -> ir.Function:
     """Applies the options to a function, and optimizes it, in place.
 
     Args:
         reports: take failures of conditions around barriers at run time.
         is_uniform: True if all invocations of a workgroup reach all barriers, as those of block programs do.
+        waits_in_branches: True if invocations that do not take a branch wait at its barriers, too.
 
     Raises:
         KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
     if not is_uniform:
         ir.order_volatile(function)
-        function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
+        aliased = function.buffers if options.aliased else ()
+        function = with_uniform_barriers(function, reports, aliased, in_branches=waits_in_branches)
     if options.grid_wrapped:
         ir.wrap_grid(function)
     if options.target.max_invocations is not None:
@@ -222,7 +229,9 @@ def specialize(
         whole = compiler.function.local_size
         demand_fit(compiler.function)
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
-        built, first = optimized(compiler.function, options, compiler.reports), compiler.arrays.first_assigned
+        waits = compiler.waits_in_branches
+        built = optimized(compiler.function, options, compiler.reports, waits_in_branches=waits)
+        first = compiler.arrays.first_assigned
         scalars = [
             (n, what)
             for n, kind in enumerate(signature)

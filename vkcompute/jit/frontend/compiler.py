@@ -96,10 +96,14 @@ class Compiler(Context):
         tables: the constant tables, in the order of their buffers.
         shared_arrays: by place in the source, type and shape, the last shared array.
         leaves: the values of the kernel's arguments, and of the parts of composite ones.
+        device_globals: arrays of the device from outside of the kernel, which are passed as its last arguments.
+        freezes_globals: True if a kernel keeps the values of captured globals from its first compilation.
+        waits_in_branches: True if invocations that do not take a branch wait at its barriers, too.
     """
 
     programs = "kernels"
-    most_recursions = 0
+    most_recursions, freezes_globals, waits_in_branches = 0, False, False
+    device_globals: tuple[Any, ...] = ()
     expressions: Mapping[type[ast.AST], Handler] = KERNEL_EXPRESSIONS
     statements: Mapping[type[ast.AST], Handler] = KERNEL_STATEMENTS
     special_forms: Mapping[Any, Handler] = SPECIAL_FORMS

@@ -60,9 +60,12 @@ def polar(z: Any) -> Any:
 
 
 def rect(r: Any, phi: Any) -> Any:
-    """cmath.rect; an infinite radius along an axis has a zero beside it."""
+    """cmath.rect; an infinite radius along an axis has a zero beside it, and a radius of 0 ends at 0."""
     x, y = math.cos(phi), math.sin(phi)
-    return complex(np.where(x == 0, x, r * x), np.where(y == 0, y, r * y))
+    real, imag = np.where(x == 0, x, r * x), np.where(y == 0, y, r * y)
+    has_direction = np.isfinite(phi)
+    far = np.where(np.isinf(r), math.inf, np.where(r == 0, 0, real))
+    return complex(np.where(has_direction, real, far), np.where(has_direction | (r != 0), imag, 0))
 
 
 def log_to_base(z: Any, base: Any) -> Any:

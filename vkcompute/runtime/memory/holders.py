@@ -1,4 +1,7 @@
-"""Objects of other interfaces that hold an array, as `cupy.ndarray`: launches and functions take that array."""
+"""Objects of other interfaces that hold an array, as `cupy.ndarray`: launches and functions take that array.
+
+A class with `__vkcompute_array__` has the array there, or None for an object without one.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from typing import Any
 
 def is_holder(value: Any) -> bool:
     """True for an object whose `__vkcompute_array__` is a device array."""
-    return hasattr(type(value), "__vkcompute_array__")
+    return held(value) is not value
 
 
 def held(value: Any) -> Any:
     """Returns the array that an object holds; anything else unchanged."""
-    return value.__vkcompute_array__ if is_holder(value) else value
+    array = value.__vkcompute_array__ if hasattr(type(value), "__vkcompute_array__") else None
+    return value if array is None else array
 
 
 def all_held(values: Sequence[Any]) -> tuple[Any, ...]:

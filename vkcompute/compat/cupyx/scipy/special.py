@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vkcompute.arrays.functions.ufunc_methods import function_of_elements as _function_of_elements
-from vkcompute.compat.cupy.lifting import ufunc as _ufunc
 from vkcompute.compat.cupy.namespace import NAMES as _NAMES
+from vkcompute.compat.cupy.ufuncs import ufunc as _ufunc
 
 _ROWS = {"erf": "erf", "erfc": "erfc", "expit": "sigmoid", "gamma": "gamma", "gammaln": "lgamma", "xlogy": "xlogy"}
 _ROWS.update({name: name for name in "erfcx i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtri y0 y1".split()})

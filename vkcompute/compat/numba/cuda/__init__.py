@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from vkcompute.compat.numba import config, types
 from vkcompute.compat.numba.cuda import arrays as devicearray
+from vkcompute.compat.numba.cuda import driver as cudadrv
+from vkcompute.compat.numba.cuda import vector_types
+from vkcompute.compat.numba.cuda.arguments import In, InOut, Out
 from vkcompute.compat.numba.cuda.arrays import (
     DeviceNDArray,
     as_cuda_array,
@@ -33,7 +36,7 @@ from vkcompute.compat.numba.cuda.devices import (
     require_context,
     select_device,
 )  # fmt: skip
-from vkcompute.compat.numba.cuda.dispatcher import In, InOut, Out, jit
+from vkcompute.compat.numba.cuda.dispatcher import jit
 from vkcompute.compat.numba.cuda.functions import brev, cbrt, clz, ffs, fma, popc, selp
 from vkcompute.compat.numba.cuda.half import fp16
 from vkcompute.compat.numba.cuda.host_arrays import (
@@ -83,6 +86,7 @@ from vkcompute.compat.numba.cuda.synchronization import (
     threadfence_block,
     threadfence_system,
 )  # fmt: skip
+from vkcompute.compat.numba.cuda.vector_types import *  # noqa: F403
 from vkcompute.compat.numba.cuda.vectorizers import guvectorize, vectorize
 from vkcompute.compat.numba.types import *  # noqa: F403
 
@@ -90,7 +94,7 @@ __all__ = [
     "config",
     "DeviceNDArray", "Event", "In", "InOut", "Out", "Reduce", "Stream", "activemask", "all_sync", "any_sync",
     "as_cuda_array", "atomic", "ballot_sync", "blockDim", "blockIdx", "brev", "cbrt", "cg", "close", "clz",
-    "const", "devicearray",
+    "const", "cudadrv", "devicearray",
     "cuda_error", "current_context", "default_stream", "defer_cleanup", "detect", "device_array",
     "device_array_like", "eq_sync", "event", "event_elapsed_time", "external_stream", "ffs", "fma", "fp16",
     "from_cuda_array_interface", "get_current_device", "gpus", "grid", "gridDim", "gridsize", "guvectorize",
@@ -102,7 +106,7 @@ __all__ = [
     "synchronize", "syncthreads", "syncthreads_and", "syncthreads_count", "syncthreads_or", "syncwarp", "threadIdx",
     "threadfence", "threadfence_block", "threadfence_system", "to_device", "types", "vectorize", "warpsize",
     "HAS_NUMBA", "implementation",
-    *types.__all__,
+    *types.__all__, *vector_types.__all__,
 ]  # fmt: skip
 
 HAS_NUMBA = False

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compat.numba import config
+from vkcompute.compat.numba.cuda.streams import external_stream
 from vkcompute.compat.numba.types import Array as ArrayType
 from vkcompute.compat.numba.types import from_dtype, layout_of
 from vkcompute.compiled import composites
@@ -19,6 +21,7 @@ from vkcompute.dtypes import is_record
 from vkcompute.jit.frontend.values import ArrayValue, Record
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.holders import held, is_holder
 from vkcompute.runtime.runtime import current_runtime
 
 _STRIDE = 1 << 40
@@ -107,6 +110,11 @@ class DeviceNDArray:
     @property
     def _numba_type_(self) -> ArrayType:
         return ArrayType(from_dtype(self.dtype), self.ndim, layout_of(self))
+
+    @property
+    def __vkcompute_array__(self) -> Array:
+        """The array that this one holds, for functions and launches of vkcompute."""
+        return self.array
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -408,7 +416,11 @@ def address_of(array: Array) -> int:
 
 
 def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:
-    """Returns the array that a description of `__cuda_array_interface__` has, if it is one of this library."""
+    """Returns the array that a description of `__cuda_array_interface__` has, if it is one of this library.
+
+    Args:
+        sync: wait for the stream that the description names; `config.CUDA_ARRAY_INTERFACE_SYNC` switches it off.
+    """
     shape, dtype = tuple(desc["shape"]), np.dtype(desc["typestr"])
     if desc.get("mask") is not None:
         raise NotImplementedError("Masked arrays are not supported")
@@ -420,28 +432,36 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
     if buffer is None:
         raise ValueError("this array is in memory of another library; copy it by cuda.to_device(data of the host)")
     strides = desc.get("strides") or layout.contiguous_strides(shape, dtype.itemsize)
-    made = DeviceNDArray(
-        Array(current_runtime(), buffer, offset, shape, tuple(strides), dtype), desc.get("stream") or 0
-    )
+    made = DeviceNDArray(Array(current_runtime(), buffer, offset, shape, tuple(strides), dtype), _stream_of(desc, sync))
     made.owner = owner  # type: ignore[attr-defined]
     return made
 
 
+def _stream_of(desc: dict[str, Any], sync: bool) -> Any:
+    """Returns the stream that a description names, or 0, once it has been waited for."""
+    if desc.get("stream") is None:
+        return 0
+    stream = external_stream(desc["stream"])
+    if sync and config.CUDA_ARRAY_INTERFACE_SYNC:
+        stream.synchronize()
+    return stream
+
+
 def is_cuda_array(obj: Any) -> bool:
-    """Returns True for an object with `__cuda_array_interface__`, and for a `vc.Array`."""
-    return isinstance(obj, Array) or hasattr(obj, "__cuda_array_interface__")
+    """Returns True for an object with `__cuda_array_interface__`, for a `vc.Array`, and for what holds one."""
+    return isinstance(obj, Array) or is_holder(obj) or hasattr(obj, "__cuda_array_interface__")
 
 
 is_cuda_ndarray = is_cuda_array
 
 
-def as_device_array(obj: Any) -> DeviceNDArray:
+def as_device_array(obj: Any, sync: bool = True) -> DeviceNDArray:
     """Returns an array of the device, without a copy."""
     if isinstance(obj, DeviceNDArray):
         return obj
-    if isinstance(obj, Array):
-        return DeviceNDArray(obj)
-    return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj)
+    if isinstance(array := held(obj), Array):
+        return DeviceNDArray(array)
+    return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj, sync=sync)
 
 
 def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
@@ -453,13 +473,12 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
     """
     if not is_cuda_array(obj):
         raise TypeError("*obj* doesn't implement the cuda array interface.")
-    return as_device_array(obj)
+    return as_device_array(obj, sync)
 
 
 def is_contiguous(ary: Any) -> bool:
-    """Returns True for an array that is row-major or column-major."""
-    flags = ary.flags
-    return bool(flags["C_CONTIGUOUS"] or flags["F_CONTIGUOUS"])
+    """Returns True for an array that is row-major, but for axes that repeat elements."""
+    return bool(array_core(ary).flags["C_CONTIGUOUS"])
 
 
 errmsg_contiguous_buffer = (
@@ -477,7 +496,8 @@ def array_core(ary: Any) -> Any:
 
 def sentry_contiguous(ary: Any) -> None:
     """Raises ValueError for an array with gaps."""
-    if not is_contiguous(array_core(ary)):
+    flags = array_core(ary).flags
+    if not flags["C_CONTIGUOUS"] and not flags["F_CONTIGUOUS"]:
         raise ValueError(errmsg_contiguous_buffer)
 
 
@@ -542,6 +562,9 @@ def like(ary: Any) -> DeviceNDArray:
 def device_array_like(ary: Any, stream: Any = 0) -> DeviceNDArray:
     """Makes an array of the device with the shape, the dtype and the order of axes of another."""
     return like(ary).bind(stream)
+
+
+from_array_like = device_array_like
 
 
 def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:

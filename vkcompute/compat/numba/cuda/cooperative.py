@@ -1,4 +1,4 @@
-"""Cooperative groups: `cuda.cg.this_grid()`, which waits for all threads of a grid of one block."""
+"""Cooperative groups: `cuda.cg.this_grid()`, which waits for all threads of a grid that fits one workgroup."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from vkcompute.jit.library import workgroup
 
 def _synchronized(c: NumbaKernels) -> None:
     if not c.has_one_block:
-        rule = "cuda.cg.this_grid().sync() waits for the threads of one block, as blocks need not run at the same time"
-        raise UnsupportedError(f"{rule}; launch the kernel once per step, or on one block")
+        rule = (
+            "cuda.cg.this_grid().sync() waits for the blocks of one workgroup, as others need not run at the same time"
+        )
+        remedy = "launch the kernel once per step, or fewer threads, in blocks of a multiple of 32"
+        raise UnsupportedError(f"{rule}; {remedy}")
     c.call_intrinsic(workgroup.barrier, [])
 
 
@@ -32,5 +35,5 @@ class cg:  # noqa: N801
     @staticmethod
     @in_kernels(_this_grid)
     def this_grid() -> Any:
-        """The grid; its `sync()` waits for all threads of a grid of one block."""
+        """The grid; its `sync()` waits for all threads of a grid that fits one workgroup."""
         outside("cuda.cg.this_grid")

@@ -9,23 +9,30 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from vkcompute.compat.numba import config, types
+from vkcompute.compat.numba.cuda import resources
+from vkcompute.compat.numba.cuda.arguments import (
+    argument,
+    compiled_kind,
+    is_like,
+    is_safe,
+    is_same,
+    type_of_argument,
+)
 from vkcompute.compat.numba.cuda.arrays import (
     DeviceNDArray,
     as_device_array,
     forgive,
     form_of,
-    from_record_like,
-    is_cuda_array,
-    to_device,
 )
+from vkcompute.compat.numba.cuda.device_globals import device_globals
+from vkcompute.compat.numba.cuda.devices import get_current_device
 from vkcompute.compat.numba.errors import (
     KernelRuntimeError,
     NumbaInvalidConfigWarning,
@@ -33,12 +40,14 @@ from vkcompute.compat.numba.errors import (
     NumbaTypeError,
     TypingError,
 )
+from vkcompute.compat.numba.folded_grids import FoldedGrid
 from vkcompute.compat.numba.language import RAISED, CooperativeError, NumbaKernels
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compat.numba.typing_rules import numba_types
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError
 from vkcompute.frontend.source import definition_of
+from vkcompute.ir import WARP_SIZE
 from vkcompute.jit.compilation.build import build
 from vkcompute.jit.frontend.values_needed import ValuesNeededError
 from vkcompute.jit.launcher import Launcher
@@ -61,31 +70,6 @@ class _OfOneBlock(NumbaKernels):
     """Numba's language for a kernel that is only checked: the launch gives its grid."""
 
     is_cooperative = has_one_block = True
-
-
-class Transfer:
-    """An argument of the host with the directions in which it is copied."""
-
-    to_device, to_host = True, True
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class In(Transfer):
-    """An array that is copied to the device only."""
-
-    to_host = False
-
-
-class Out(Transfer):
-    """An array that is copied to the host only."""
-
-    to_device = False
-
-
-class InOut(Transfer):
-    """An array that is copied to the device and back."""
 
 
 class Configured:
@@ -143,25 +127,33 @@ class Dispatcher:
         self.specializations: dict[tuple[Type, ...], Dispatcher] = {}
         self._seen: dict[tuple[Type, ...], None] = {signature.args: None for signature in signatures}
 
-    def _launcher(self, dynamic_bytes: int, n_blocks: int) -> Launcher:
-        """Returns the launcher for bytes of shared memory and the blocks of a grid."""
-        has_one_block = self.cooperative and n_blocks == 1
-        key = dynamic_bytes, self.cooperative, has_one_block
+    def _launcher(self, dynamic_bytes: int, grid: FoldedGrid, *, is_folded: bool) -> Launcher:
+        """Returns the launcher for bytes of shared memory and a grid."""
+        has_one_block = self.cooperative and (grid.n_blocks == 1 or is_folded)
+        key = dynamic_bytes, self.cooperative, has_one_block, repr(grid) if is_folded else ""
         if key not in self._launchers:
             options = CompileOptions(
                 fast_math=bool(self.targetoptions.get("fastmath")), check_bounds=bool(self.targetoptions.get("debug"))
             )
             chosen = {
+                "device_globals": self._device_globals,
                 "dynamic_bytes": dynamic_bytes,
                 "is_cooperative": self.cooperative,
                 "has_one_block": has_one_block,
+                "folded": grid if is_folded else None,
                 "checks_divisors": options.check_bounds and not options.fast_math,
             }
             language: Any = type("NumbaKernels", (NumbaKernels,), chosen)
-            parameters = inspect.Signature([inspect.Parameter(n, _BY_POSITION) for n in self.definition.parameters])
+            names = [*self.definition.parameters, *[f"global_{n}" for n in range(len(self._device_globals))]]
+            parameters = inspect.Signature([inspect.Parameter(name, _BY_POSITION) for name in names])
             language.__qualname__ = f"NumbaKernels {key}"
             self._launchers[key] = Launcher(self.definition, parameters, options, _MOST_PRINTS, numba_types, language)
         return self._launchers[key]
+
+    @functools.cached_property
+    def _device_globals(self) -> tuple[Any, ...]:
+        """Arrays of the device that it names, as they are at the first launch."""
+        return tuple(device_globals(self.py_func))
 
     # -- configuration ------------------------------------------------------------------------------------------------
 
@@ -197,6 +189,8 @@ class Dispatcher:
         if self.is_device:
             raise RuntimeError("Cannot compile a device function as a kernel")
         back: list[tuple[DeviceNDArray, Any]] = []
+        for extension in reversed(self.extensions):
+            args = [extension.prepare_args(type_of_argument(arg), arg, stream=0, retr=[])[1] for arg in args]
         kinds = self._chosen(args)
         wanted = kinds or (None,) * self._n
         self._warn(args, grid)
@@ -204,7 +198,9 @@ class Dispatcher:
         for arg, kind in zip(args, wanted, strict=True):
             leaves: list[Any] = []
             forms.append(form_of(arg, leaves))
-            given += [_argument(leaf, kind, back) for leaf in leaves]
+            given += [argument(leaf, kind, back) for leaf in leaves]
+        forms += [None] * len(self._device_globals)
+        given += [as_device_array(array).array for array in self._device_globals]
         try:
             future = self._launched(tuple(forms), int(sharedmem), LaunchConfig(grid, block), tuple(given))
             if self.targetoptions.get("debug"):
@@ -214,14 +210,19 @@ class Dispatcher:
                 if isinstance(array, Array):
                     forgive(array)
             raise self._translated(error, block) from None
+        if not self.signatures_given:
+            self._note(args)
         for device, host in back:
             device.copy_to_host(host)
 
     def _launched(self, forms: tuple[Any, ...], sharedmem: int, config: LaunchConfig, given: tuple[Any, ...]) -> Any:
         """Launches the kernel; again as a cooperative one, if it turns out to be one."""
-        n_blocks = math.prod(config.groups or ())
+        grid = FoldedGrid(config.groups or (1, 1, 1), config.local_size or (1, 1, 1))
+        is_folded = self.cooperative and grid.n_blocks > 1 and grid.fits(get_current_device().MAX_THREADS_PER_BLOCK)
+        if is_folded:
+            config = LaunchConfig((1, 1, 1), (grid.n_blocks * grid.n_threads, 1, 1))
         try:
-            launcher = self._launcher(sharedmem, n_blocks)
+            launcher = self._launcher(sharedmem, grid, is_folded=is_folded)
             return (launcher.of_leaves(forms) if any(forms) else launcher)(config, given, {})
         except CooperativeError:
             if self.cooperative:
@@ -230,8 +231,9 @@ class Dispatcher:
         return self._launched(forms, sharedmem, config, given)
 
     def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
-        """Returns the most blocks of a grid whose threads wait for each other: 1."""
-        return 1
+        """Returns the most blocks of a grid whose threads wait for each other: those of one workgroup."""
+        n_threads = math.prod(_sizes("blockdim", blockdim))
+        return max(get_current_device().MAX_THREADS_PER_BLOCK // n_threads, 1) if n_threads % WARP_SIZE == 0 else 1
 
     def _warn(self, args: Sequence[Any], grid: tuple[int, int, int]) -> None:
         """Warns of arrays of the host and of small grids, as Numba does, unless its options say otherwise."""
@@ -245,10 +247,9 @@ class Dispatcher:
     def _chosen(self, args: Sequence[Any]) -> tuple[Type, ...] | None:
         """Returns the types of the signature that a launch takes; None for those of the arguments."""
         if not self.signatures_given:
-            self._note(args)
             return None
-        levels = (_is_like,) if len(self.signatures_given) == 1 else (_is_same, _is_safe)
-        given = [_typeof(arg) for arg in args]
+        levels = (is_like,) if len(self.signatures_given) == 1 else (is_same, is_safe)
+        given = [type_of_argument(arg) for arg in args]
         for accepts in levels:
             for signature in self.signatures_given:
                 if len(signature.args) == len(args) and all(map(accepts, signature.args, given)):
@@ -261,7 +262,7 @@ class Dispatcher:
         if key not in self._keys:
             self._keys.add(key)
             with contextlib.suppress(NumbaTypeError):
-                self._seen[tuple(map(_typeof, args))] = None
+                self._seen[tuple(map(type_of_argument, args))] = None
 
     def _translated(self, error: KernelError, block: tuple[int, int, int] = (1, 1, 1)) -> Exception:
         """Returns Numba's exception for an error of the compiler, or of the device."""
@@ -288,7 +289,7 @@ class Dispatcher:
         Raises:
             TypingError: there is something.
         """
-        kinds = [_kind(given) for given in signature.args]
+        kinds = [compiled_kind(given) for given in signature.args]
         if self.is_device or None in kinds or len(kinds) != self._n:
             return
         with contextlib.suppress(ValuesNeededError):
@@ -296,7 +297,7 @@ class Dispatcher:
 
     def result_type(self, kinds: Sequence[Type]) -> np.dtype[Any]:
         """Returns the type of the number that the kernel gives to `note_result`, for arguments of these types."""
-        result = self._built([_kind(given) for given in kinds]).result
+        result = self._built([compiled_kind(given) for given in kinds]).result
         if result is None:
             raise TypingError(f"{self.__name__} returns no number")
         return result
@@ -304,15 +305,19 @@ class Dispatcher:
     def _built(self, kinds: Sequence[Any]) -> NumbaKernels:
         """Returns the compiler that has built the kernel for arguments of these types."""
         try:
-            return build(_OfOneBlock, self.definition, tuple(kinds), CompileOptions((64, 1, 1)), numba_types)
+            language: Any = type("NumbaKernels", (_OfOneBlock,), {"device_globals": self._device_globals})
+            further = [compiled_kind(types.typeof(as_device_array(array))) for array in self._device_globals]
+            options = CompileOptions((64, 1, 1))
+            kernel: NumbaKernels = build(language, self.definition, (*kinds, *further), options, numba_types)
         except ValuesNeededError:
             raise
         except KernelError as error:
             raise self._translated(error) from None
+        return kernel
 
     def typeof_pyval(self, value: Any) -> Type:
         """Returns the type of an argument."""
-        return _typeof(value)
+        return type_of_argument(value)
 
     # -- inspection ---------------------------------------------------------------------------------------------------
 
@@ -327,6 +332,30 @@ class Dispatcher:
 
     inspect_lto_ptx = inspect_llvm = inspect_sass = inspect_sass_cfg = inspect_asm
 
+    def get_shared_mem_per_block(self, signature: Any = None) -> Any:
+        """Returns the bytes of shared arrays; without a signature, a dict of those of all that were launched."""
+        return self._measured(signature, lambda kernel: resources.shared_bytes(kernel.function))
+
+    def get_local_mem_per_thread(self, signature: Any = None) -> Any:
+        """Returns the bytes of local arrays, as `get_shared_mem_per_block`."""
+        return self._measured(signature, lambda kernel: resources.local_bytes(kernel.function))
+
+    def get_const_mem_size(self, signature: Any = None) -> Any:
+        """Returns the bytes of constant arrays, as `get_shared_mem_per_block`."""
+        return self._measured(signature, lambda kernel: resources.constant_bytes(kernel.tables))
+
+    def get_max_threads_per_block(self, signature: Any = None) -> Any:
+        """Returns the most threads of a block on the device, as `get_shared_mem_per_block`."""
+        most = get_current_device().MAX_THREADS_PER_BLOCK
+        return self._measured(signature, lambda kernel: most)
+
+    def _measured(self, signature: Any, measure: Callable[[NumbaKernels], int]) -> Any:
+        """Returns a figure of the kernel for a signature, or by signature for all with which it was launched."""
+        if signature is None and not self.signatures_given:
+            return {args: self._measured(Signature(types.none, args), measure) for args in self._seen}
+        given = types.signature_of(signature) if signature is not None else self.signatures_given[0]
+        return measure(self._built([compiled_kind(kind) for kind in given.args]))
+
     @property
     def overloads(self) -> dict[tuple[Type, ...], Dispatcher]:
         """The kernel, by the types with which it was declared or launched."""
@@ -340,7 +369,7 @@ class Dispatcher:
         """
         if self.signatures_given:
             raise RuntimeError("Dispatcher already specialized")
-        kinds = tuple([arg if isinstance(arg, Type) else _typeof(arg) for arg in args])
+        kinds = tuple([arg if isinstance(arg, Type) else type_of_argument(arg) for arg in args])
         if kinds not in self.specializations:
             signature = Signature(types.none, kinds)
             self.specializations[kinds] = Dispatcher(self.py_func, [signature], self.targetoptions)
@@ -361,16 +390,6 @@ class Dispatcher:
 CUDADispatcher = Dispatcher
 
 
-def _kind(given: Type) -> Any:
-    """Returns the part of the compiler's signature for a type; None for types that a launch decides."""
-    if isinstance(given, types.Record):
-        return given.dtype, -1
-    if isinstance(given, types.Array) and isinstance(given.dtype, (types.Number, types.Record)):
-        dtype = given.dtype.dtype
-        return dtype if isinstance(given.dtype, types.Record) else dtype.char, given.ndim
-    return given.dtype.type if isinstance(given, types.Number) else None
-
-
 def _sizes(name: str, given: Any) -> tuple[int, int, int]:
     """Returns the sizes of a grid or a block along x, y and z."""
     sizes = tuple(given) if isinstance(given, (tuple, list)) else (given,)
@@ -383,85 +402,6 @@ def _sizes(name: str, given: Any) -> tuple[int, int, int]:
         raise ValueError(f"{name} has no {'block' if name == 'griddim' else 'thread'}: {given!r}")
     x, y, z = (*map(int, sizes), 1, 1)[:3]
     return x, y, z
-
-
-def _argument(arg: Any, kind: Type | None, back: list[tuple[DeviceNDArray, Any]]) -> Any:
-    """Returns an argument as the compiler takes it; notes arrays of the host that are copied back."""
-    transfer = arg if isinstance(arg, Transfer) else None
-    value = transfer.value if transfer is not None else arg
-    if isinstance(value, DeviceNDArray):
-        return _viewed(value.array, kind)
-    if isinstance(value, Array):
-        return _viewed(value, kind)
-    if isinstance(value, np.void):
-        record = from_record_like(value)
-        record.copy_to_device(value)
-        back.append((record, value))
-        return record.array
-    if isinstance(value, np.ndarray):
-        device = to_device(value, copy=transfer is None or transfer.to_device)
-        if (transfer is None or transfer.to_host) and value.flags.writeable:
-            back.append((device, value))
-        return _viewed(device.array, kind)
-    if is_cuda_array(value):
-        return _viewed(as_device_array(value).array, kind)
-    return _number(value, kind)
-
-
-def _number(value: Any, kind: Type | None) -> Any:
-    """Returns a number as NumPy's scalar of its type in kernels."""
-    value = value.value if isinstance(value, Enum) else value
-    if isinstance(kind, types.Number):
-        return np.asarray(value).astype(kind.dtype)[()]
-    if isinstance(value, (bool, np.bool_)):
-        return np.bool_(value)
-    if isinstance(value, np.generic) or value is None:
-        return value
-    if isinstance(value, int):
-        return np.int64(value) if -(2**63) <= value < 2**63 else np.uint64(value)
-    if isinstance(value, (float, complex)):
-        return np.float64(value) if isinstance(value, float) else np.complex128(value)
-    raise TypingError(f"kernels take arrays and numbers; got {type(value).__name__}")
-
-
-def _typeof(value: Any) -> Type:
-    return types.typeof(value.value if isinstance(value, Transfer) else value)
-
-
-def _is_same(kind: Type, given: Type) -> bool:
-    """True for the type that a signature declares; any layout is taken for "A"."""
-    if isinstance(kind, types.Array) and isinstance(given, types.Array):
-        return (given.dtype, given.ndim) == (kind.dtype, kind.ndim) and kind.layout in ("A", given.layout)
-    return kind == given
-
-
-def _is_safe(kind: Type, given: Type) -> bool:
-    """True for that type, and for numbers that it holds."""
-    if isinstance(kind, types.Number) and isinstance(given, types.Number):
-        return bool(np.can_cast(given.dtype, kind.dtype, "safe"))
-    return _is_same(kind, given)
-
-
-def _is_like(kind: Type, given: Type) -> bool:
-    """True for what a kernel with one signature takes: other numbers, and arrays whose elements have the same size.
-
-    Numba takes the bytes of these arrays for elements of the declared type.
-    """
-    if isinstance(kind, types.Array) and isinstance(given, types.Array):
-        return given.ndim == kind.ndim and _width(given.dtype) == _width(kind.dtype)
-    if isinstance(kind, types.Number) and isinstance(given, types.Number):
-        return bool(kind.dtype.kind == "c" or given.dtype.kind != "c")
-    return kind == given
-
-
-def _width(kind: Type) -> int:
-    return kind.bitwidth if isinstance(kind, types.Number) else 0
-
-
-def _viewed(array: Array, kind: Type | None) -> Array:
-    """Returns an array with elements of the type that a signature declares."""
-    dtype = getattr(getattr(kind, "dtype", None), "dtype", None)
-    return array if dtype is None or dtype == array.dtype else array.view(dtype)
 
 
 def jit(
@@ -486,6 +426,7 @@ def jit(
             ),
             stacklevel=2,
         )
+    resources.check_options(options)
     kept = {**options, "device": device, "inline": inline}
     if isinstance(func_or_sig, FunctionType):
         return Dispatcher(func_or_sig, (), kept)

@@ -22,7 +22,14 @@ __all__ = [
 
 
 class _Driver:
-    """The driver."""
+    """The driver, and the names of the module `numba.cuda.cudadrv.driver`."""
+
+    Context, Device, Event, Stream, CudaAPIError = Context, Device, Event, Stream, CudaAPIError
+
+    @property
+    def driver(self) -> _Driver:
+        """The driver."""
+        return self
 
     def get_device_count(self) -> int:
         """Returns the number of devices."""

@@ -11,8 +11,10 @@ import numpy as np
 
 import vkcompute.jit.library.bit_operations as bits
 from vkcompute.compat.numba import part_functions
+from vkcompute.compat.numba.array_choices import ArrayChoice, chosen
 from vkcompute.compat.numba.language import ARRAY_METHODS, NAMES, NumbaKernels, in_kernels, outside
 from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64
 from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, is_complex, is_python
@@ -138,6 +140,18 @@ def _divided(c: NumbaKernels, x: Any, y: Any) -> tuple[Any, Any]:
     return c.binary("//", x, y), c.binary("%", x, y)
 
 
+def _len(c: NumbaKernels, x: Any) -> Any:
+    return chosen(c, x, partial(_len, c)) if isinstance(x, ArrayChoice) else c.as_int64(c.call_intrinsic(len, [x]))
+
+
+def _tuple(c: NumbaKernels, items: Any = ()) -> tuple[Any, ...]:
+    if not isinstance(parts := c.items(items), tuple):
+        raise UnsupportedError(
+            f"tuple() takes a tuple, or an array of a shape known at compile time; got {c.describe(items)}"
+        )
+    return tuple(parts)
+
+
 for _name in ("floor", "ceil", "trunc"):
     NAMES[getattr(math, _name)] = partial(_whole, _name)
 
@@ -184,8 +198,9 @@ NAMES[isinstance] = _is_instance
 NAMES[part_functions.part_of] = _part_of
 NAMES["popc"] = popc
 NAMES[int] = _int
-NAMES[len] = lambda c, x: c.as_int64(c.call_intrinsic(len, [x]))
+NAMES[len] = _len
 NAMES[round] = _round
+NAMES[tuple] = _tuple
 NAMES[divmod] = _divided
 for _table, _method in ((_SIGNS, "binary"), (_COMPARISONS, "compare"), (_UNARY, "unary")):
     for _name, _sign in _table.items():

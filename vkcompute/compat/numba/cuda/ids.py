@@ -15,12 +15,20 @@ from vkcompute.jit.library.ids import builtin
 _AXES = "x", "y", "z"
 
 
+def _read(name: str, c: NumbaKernels, axis: int) -> Number:
+    return builtin(name, c, axis) if c.folded is None else c.folded.id(c, name, axis)
+
+
+def _threads(c: NumbaKernels, axis: int) -> int:
+    return (c.function.local_size if c.folded is None else c.folded.threads)[axis]
+
+
 def _along(name: str, c: NumbaKernels, axis: str) -> Number:
-    return builtin(name, c, _AXES.index(axis))
+    return _read(name, c, _AXES.index(axis))
 
 
 def _block_dim(c: NumbaKernels, axis: str) -> Number:
-    return c.converted(c.function.local_size[_AXES.index(axis)], INT32)
+    return c.converted(_threads(c, _AXES.index(axis)), INT32)
 
 
 threadIdx = Readable("threadIdx", partial(_along, "local_id"), *_AXES)  # noqa: N816
@@ -47,12 +55,12 @@ def _axes(c: NumbaKernels, ndim: Any, name: str) -> int:
 
 def _position(c: NumbaKernels, axis: int) -> Number:
     """Returns the position of the thread in the grid; below 2**31, as vc.kernel's ids."""
-    return c.converted(builtin("global_id", c, axis), INT64)
+    return c.converted(_read("global_id", c, axis), INT64)
 
 
 def _extent(c: NumbaKernels, axis: int) -> Number:
-    groups = c.builder.cast(builtin("n_groups", c, axis).value, UINT32)
-    size = c.builder.compute("mul", groups, c.builder.const(c.function.local_size[axis], UINT32))
+    groups = c.builder.cast(_read("n_groups", c, axis).value, UINT32)
+    size = c.builder.compute("mul", groups, c.builder.const(_threads(c, axis), UINT32))
     return Number(c.builder.cast(size, INT64), Kind(INT64))
 
 

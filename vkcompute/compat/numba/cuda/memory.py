@@ -28,9 +28,14 @@ def _made_shared(c: NumbaKernels, shape: Any, dtype: Any, alignment: Any = None)
     if shape == 0 and isinstance(shape, int):  # the launch gives the size; arrays of one type are the same
         size = c.dynamic_bytes // np.dtype(kind).itemsize
         if kind not in c.dynamic:
-            c.dynamic[kind] = _shared(c, max(size, 1), kind)
+            c.dynamic[kind] = _of_block(c, max(size, 1), kind)
         return c.dynamic[kind]
-    return _allocated(_shared, "shared", c, shape, kind)
+    return _allocated(_of_block, "shared", c, shape, kind)
+
+
+def _of_block(c: NumbaKernels, shape: Any, kind: Any) -> ArrayValue:
+    """Makes a shared array of the block."""
+    return _shared(c, shape, kind) if c.folded is None else c.folded.shared(c, _shared, shape, kind)
 
 
 def _made_local(c: NumbaKernels, shape: Any, dtype: Any, alignment: Any = None) -> ArrayValue:

@@ -11,10 +11,14 @@ from vkcompute.runtime.runtime import current_runtime
 
 
 class Stream:
-    """A stream of launches. It orders nothing that hazards do not order."""
+    """A stream of launches. It orders nothing that hazards do not order.
 
-    def __init__(self, handle: int) -> None:
-        self.handle = handle
+    Attributes:
+        external: True for that of another library.
+    """
+
+    def __init__(self, handle: int, *, external: bool = False) -> None:
+        self.handle, self.external = handle, external
 
     def __int__(self) -> int:
         return self.handle
@@ -98,7 +102,7 @@ def per_thread_default_stream() -> Stream:
 
 def external_stream(ptr: int) -> Stream:
     """Returns a stream for that of another library; it orders nothing."""
-    return Stream(ptr)
+    return Stream(ptr, external=True)
 
 
 def event(timing: bool = True) -> Event:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from vkcompute.compat.numba.folded_grids import demand_unfolded
 from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, UINT32
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import warp, workgroup
@@ -18,6 +20,7 @@ def _called(function: Any, c: NumbaKernels) -> Any:
 
 
 def _voted(function: Any, c: NumbaKernels, predicate: Any) -> Number:
+    demand_unfolded(c, "syncthreads with a predicate")
     return c.converted(c.call_intrinsic(function, [predicate]), INT32)
 
 
@@ -99,6 +102,10 @@ def shfl_xor_sync(mask: int, value: Any, lane_mask: int) -> Any:
 
 
 def _vote(function: Any, c: NumbaKernels, mask: Any, predicate: Any) -> Any:
+    if c.kind(mask).type.kind not in "iu":
+        raise UnsupportedError(f"Mask type must be an integer; got {c.describe(mask)}")
+    if c.kind(predicate).type.kind not in "biu":
+        raise UnsupportedError(f"Predicate must be an integer or boolean; got {c.describe(predicate)}")
     return c.call_intrinsic(function, [predicate, mask])
 
 

@@ -90,8 +90,9 @@ class CUDAUFunc:
         shape = np.broadcast_shapes(*[tuple(operand.shape) for operand in operands])
         result = self._launched(operands, signature, shape, stream)
         if out is not None and is_cuda_array(out):
-            as_device_array(out).copy_to_device(result)
-            return out
+            target = as_device_array(out)
+            target.copy_to_device(result)
+            return out if isinstance(out, Array) else target
         if on_device:
             return result
         host = result.copy_to_host()
@@ -294,12 +295,13 @@ class CUDAGUFunc:
         for at, result in enumerate(results):
             if not outs:
                 final.append(result if on_device else result.copy_to_host())
-                continue
-            if is_cuda_array(outs[at]):
-                outs[at].copy_to_device(result)
+            elif is_cuda_array(outs[at]):
+                target = as_device_array(outs[at])
+                target.copy_to_device(result)
+                final.append(outs[at] if isinstance(outs[at], Array) else target)
             else:
                 outs[at][...] = result.copy_to_host()
-            final.append(outs[at])
+                final.append(outs[at])
         if outs:
             return None if len(final) > 1 else final[0]
         return final[0] if len(final) == 1 else tuple(final)
