@@ -6,20 +6,24 @@ the seconds of a test, and the file of outcomes. TRITON_CHECKOUT is the checkout
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import inspect
 import json
 import linecache
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from vkcompute.blocks.compiler.types import DTYPES
 from vkcompute.compat import triton
@@ -33,8 +37,11 @@ FROM_CHECKOUT = {
     "triton.tools.mxfp": "python/triton/tools/mxfp.py",
 }
 """Modules of Triton that only its tests use, taken from the checkout."""
-OTHERS = ".asm[", "filecheck", "inline_asm", "ttgir", "run_parser", "ast_to_ttir", "ASTSource", "doesnt_compile"
-"""Texts in the source of tests of Triton's own compiler: its intermediate forms, or a vendor's assembly."""
+OTHERS = (
+    ".asm[", "filecheck", "inline_asm", "ttgir", "run_parser", "ast_to_ttir", "ASTSource", "doesnt_compile",
+    "fresh_knobs",
+)  # fmt: skip
+"""Texts in the source of tests of Triton's own compiler: its intermediate forms, settings, or a vendor's assembly."""
 
 
 def install() -> None:
@@ -48,6 +55,8 @@ def install() -> None:
     knobs = ModuleType("triton.knobs")
     knobs.base_knobs, knobs.propagate_env = SimpleNamespace, True  # type: ignore[attr-defined]
     sys.modules["triton.knobs"] = triton.knobs = knobs  # type: ignore[attr-defined]
+    torch.cuda.device = lambda *_: nullcontext()
+    _install_in_subprocesses()
     text = ModuleType("triton._filecheck")
     for name in ("filecheck_test", "run_filecheck_test", "run_parser", "run_filecheck"):
         setattr(text, name, lambda function, *_, **__: function)
@@ -55,6 +64,15 @@ def install() -> None:
     for name, path in FROM_CHECKOUT.items():
         if (CHECKOUT / path).exists():
             _load(name, CHECKOUT / path)
+
+
+def _install_in_subprocesses() -> None:
+    """Makes `import triton` take our package in processes that tests start, too."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "sitecustomize.py").write_text("from vkcompute.compat import triton\ntriton.install_as_triton()\n")
+    paths = [str(folder), str(Path(triton.__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
 
 
 def update_source(program: Any, text: str) -> None:

@@ -33,6 +33,7 @@ class FloatFormat(NamedTuple):
         nan: the bits of NaN, without the sign.
         infinity: those of infinity; 0 for a format without.
         unsigned: True if 0 and NaN have no sign: NaN then has the bits of -0.
+        away: True if conversions round what is halfway between two numbers away from 0, not to even.
     """
 
     bits: int
@@ -41,6 +42,7 @@ class FloatFormat(NamedTuple):
     nan: int
     infinity: int = 0
     unsigned: bool = False
+    away: bool = False
 
     @property
     def beyond(self) -> int:
@@ -56,12 +58,17 @@ class FloatFormat(NamedTuple):
         )
 
     def rounded(self, values: Any) -> np.ndarray[Any, Any]:
-        """Returns numbers rounded to nearest, to even between two, as float64."""
+        """Returns numbers rounded to nearest, as float64."""
         with np.errstate(all="ignore"):
             numbers = np.asarray(values).astype(np.float64)
             _, exponent = np.frexp(numbers)
             exponent = np.maximum(exponent - 1, self.least) - self.mantissa
-            nearest = np.ldexp(np.rint(np.ldexp(numbers, -exponent)), exponent)
+            steps = np.ldexp(numbers, -exponent)
+            whole = np.rint(steps)
+            if self.away:
+                cut = np.trunc(steps)
+                whole = cut + np.copysign(np.abs(steps - cut) >= 0.5, steps)
+            nearest = np.ldexp(whole, exponent)
             largest = np.inf if self.infinity else np.nan
             nearest = np.where(np.abs(nearest) >= self.value(self.beyond), np.copysign(largest, numbers), nearest)
             nearest = np.where(np.isfinite(numbers), nearest, numbers if self.infinity else np.nan)

@@ -84,6 +84,15 @@ def test_mirrors_of_low_bits_stay_in_registers() -> None:
     assert not {"subgroup", "barrier"} & {op.code for op in walk(lowered.function.body)}
 
 
+@pytest.mark.parametrize(("n", "n_threads"), [(1 << 14, 128), (1 << 15, 128), (1 << 17, 512)])
+def test_an_invocation_holds_a_part_of_a_large_block(n: int, n_threads: int) -> None:
+    function = ir.Function("sums")
+    x, b = function.buffer("x", ir.FLOAT32), tile.Builder(function)
+    (total,) = b.reduce([b.load_block(x, b.arange(0, n))], 0, lambda one, other: [b.compute("add", one[0], other[0])])
+    b.store_block(x, b.const(0, ir.INT32), total)
+    assert tile.lower(function, tile.Target(max_invocations=1024), n_warps=4).function.local_size == (n_threads, 1, 1)
+
+
 def test_exchanges_take_turns_in_workgroup_memory() -> None:
     function = ir.Function("gathers")
     x, y = function.buffer("x", ir.INT32), function.buffer("y", ir.FLOAT32)

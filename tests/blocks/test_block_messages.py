@@ -30,7 +30,7 @@ def test_prints(machine: vkcompute.Runtime | None, capsys: pytest.CaptureFixture
         machine.wait()
     wanted = []
     for pid in (1, 2):
-        wanted += [f"pid ({pid}, 0, 0) idx ({m}, {n}) x {{}}: {x[m, n]}" for m in range(2) for n in range(2)]
+        wanted += [f"pid ({pid}, 0, 0) idx ({m}, {n}) x {{}}: {x[m, n]:f}" for m in range(2) for n in range(2)]
         wanted += [
             f"pid ({pid}, 0, 0) idx () both: (operand 0) {pid}",
             f"pid ({pid}, 0, 0) idx () both: (operand 1) 255",
@@ -77,6 +77,53 @@ def unchecked(x_ptr, n):
     tl.store(x_ptr, n)
 
 
+@triton.jit
+def rising(a, b):
+    tl.device_assert(a + b < 600, "too much")
+    tl.device_assert(a + b >= 0)
+    return a + b
+
+
+@triton.jit(debug=True)
+def sums_of_checked(x_ptr, out_ptr, N: tl.constexpr, along: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    if along == "scan":
+        tl.store(out_ptr + at, tl.associative_scan(x, 0, rising))
+    else:
+        tl.store(out_ptr + at, tl.reduce(x, 0, rising) + at * 0)
+
+
+@pytest.mark.parametrize("along", ["scan", "reduce"])
+def test_assertions_in_functions_that_combine(machine: vkcompute.Runtime | None, along: str) -> None:
+    for n in (16, 512):
+        x, out = np.ones(n, np.int32), np.zeros(n, np.int32)
+        (_, sums) = run(machine, sums_of_checked, (1,), (x, out), N=n, along=along)
+        np.testing.assert_array_equal(sums, np.cumsum(x) if along == "scan" else np.full(n, n))
+        with pytest.raises(KernelError, match="too much in program"):
+            run(machine, sums_of_checked, (1,), (x * 100, out), N=n, along=along)
+    with pytest.raises(KernelError, match=r"assertion failed in program .*\n.*a \+ b >= 0"):
+        run(machine, sums_of_checked, (1,), (np.full(8, -1, np.int32), out), N=8, along=along)
+
+
+@triton.jit
+def branched(a, b):
+    if a > b:
+        tl.device_assert(b > 0)
+    return a + b
+
+
+@triton.jit(debug=True)
+def sum_of_branched(x_ptr, out_ptr, N: tl.constexpr):
+    tl.store(out_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, N)), 0, branched))
+
+
+@pytest.mark.pure
+def test_assertions_in_branches_of_functions_that_combine() -> None:
+    with pytest.raises(KernelError, match="is in no branch or loop; write its condition as"):
+        run(None, sum_of_branched, (1,), (np.ones(4, np.int32), np.zeros(1, np.int32)), N=4)
+
+
 def test_assertions_are_checked_on_demand(gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     x = gpu.zeros(1, np.int32)
     unchecked[(1,)](x, 5)
@@ -97,8 +144,8 @@ def test_assertions_are_checked_by_a_keyword_of_the_launch(gpu: vkcompute.Runtim
 
 
 @triton.jit
-def printed_pointer(x_ptr):
-    tl.device_print("x", x_ptr)
+def printed_text(x_ptr):
+    tl.device_print("x", "y")
 
 
 @triton.jit
@@ -108,7 +155,8 @@ def untitled(x_ptr):
 
 @pytest.mark.pure
 @pytest.mark.parametrize(
-    ("program", "message"), [(printed_pointer, "got a pointer to x_ptr"), (untitled, "takes a text first; got int32")]
+    ("program", "message"),
+    [(printed_text, "takes numbers and blocks after its text; got 'y'"), (untitled, "takes a text first; got int32")],
 )
 def test_errors_of_messages(program: triton.JITFunction, message: str) -> None:
     with pytest.raises(KernelError, match=message):
@@ -121,6 +169,7 @@ def in_hexadecimal(x_ptr, N: tl.constexpr):
     tl.device_print("x: ", x)
     tl.device_print("h", x.to(tl.float16), hex=True)
     tl.device_print("i ", (-x).to(tl.int8), hex=True)
+    tl.device_print("p", x_ptr + tl.arange(0, N))
 
 
 @pytest.mark.pure
@@ -128,4 +177,6 @@ def test_prints_have_the_text_of_triton(capsys: pytest.CaptureFixture[str]) -> N
     in_hexadecimal.interpret[(1,)](np.arange(16, dtype=np.float32), N=16)
     lines = capsys.readouterr().out.splitlines()
     place = "pid (0, 0, 0) idx ( 2) "
-    assert [line for line in lines if "( 2)" in line] == [f"{place}x: 2.0", f"{place}h: 0x4000", f"{place}i: 0xfe"]
+    assert [line for line in lines if "( 2)" in line] == [
+        *(f"{place}x: 2.000000", f"{place}h: 0x4000", f"{place}i: 0xfe", f"{place}p: 0x0000000000000008")
+    ]

@@ -124,6 +124,21 @@ def test_a_kernel_is_compiled_for_host_arrays(torch: Any, gpu: Runtime) -> None:
         assert add.warmup(arrays[0], arrays[0], arrays[1], 64, BLOCK=32, grid=(2,)).name == "add"
 
 
+def name_of(types: Any) -> str:
+    return f"kernel_{types.signature['x_ptr']}_{types.signature['n']}_{types.constants}"
+
+
+@triton.jit(repr=name_of)
+def named(x_ptr, n, one, half, BLOCK: tl.constexpr):
+    pass
+
+
+def test_a_compiled_program_has_the_name_that_its_types_give(gpu: Runtime) -> None:
+    for n, kind in ((-1, "i32"), (2**31, "i64"), (2**63, "u64")):
+        compiled = named.warmup(np.zeros(4, np.float32), n, 1, 0.5, BLOCK=8, grid=(1,))
+        assert compiled.name == compiled.metadata.name == f"kernel_*fp32_{kind}_{{'one': 1, 'BLOCK': 8}}"
+
+
 def test_strides_are_those_of_the_storage(torch: Any, launched: Any) -> None:
     host = np.arange(24, dtype=np.float32).reshape(4, 6)
     x, out = torch.from_numpy(host).transpose(0, 1), np.zeros((6, 4), np.float32)

@@ -58,6 +58,20 @@ def test_scalars_of_several_programs(machine: vkcompute.Runtime | None) -> None:
 
 
 @triton.jit
+def exchanged(x_words, old_words, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x_ptr, old_ptr = x_words.to(tl.pointer_type(tl.bfloat16)), old_words.to(tl.pointer_type(tl.bfloat16))
+    tl.store(old_ptr + at, tl.atomic_cas(x_ptr + at, tl.full((N,), 2.0, tl.bfloat16), (at + 1).to(tl.bfloat16)))
+    tl.atomic_store(x_ptr + N, tl.atomic_load(x_ptr) + 1)
+
+
+def test_compare_and_exchange(machine: vkcompute.Runtime | None) -> None:
+    x, old = run(machine, exchanged, (1,), (words([2, 3, 2, 2, 5]), words(np.zeros(4))), N=4)
+    assert np.array_equal(x, words([1, 3, 3, 4, 2]))
+    assert np.array_equal(old, words([2, 3, 2, 2]))
+
+
+@triton.jit
 def polled(flag_ptr, out_ptr):
     tl.store(out_ptr, tl.atomic_poll(flag_ptr, 1).to(tl.int32))
     tl.store(out_ptr + 1, tl.atomic_poll(flag_ptr, 2, timeout_ns=1000).to(tl.int32))

@@ -84,6 +84,15 @@ def test_conversions_round_to_nearest_or_zero_and_saturate(machine: vkcompute.Ru
     assert np.isnan(form.decoded(result[0][~numeric])).all()
 
 
+def test_halves_between_numbers_of_float8e4b15_are_rounded_away_from_zero(machine: vkcompute.Runtime | None) -> None:
+    """As by Triton's assembly for NVIDIA's GPUs; other formats round them to even."""
+    x = np.array([1.0625, 1.1875, 0.5 * 2**-17, 1.5 * 2**-17, -1.0625, 1.8, 0.49 * 2**-17, 1.06], np.float32)
+    wanted = [1.125, 1.25, 2**-17, 2 * 2**-17, -1.125, 1.75, 0, 1.0]
+    *_, found = run(machine, encoded, (1,), (x, np.zeros((2, 8), np.uint8)), DTYPE=tl.float8e4b15, N=8)
+    assert FORMATS["float8e4b15"].decoded(found[0]).tolist() == wanted
+    assert FORMATS["float8e4b15"].encoded(x).tolist() == found[0].tolist()
+
+
 @triton.jit
 def copied(x_ptr, out_ptr, N: tl.constexpr):
     at = tl.arange(0, N)

@@ -83,7 +83,33 @@ def stores_called(out_ptr, x_ptr: tl.const, n):
     tl.store(target, 1.0)
 
 
+@triton.jit
+def adds_bytes(x_ptr):
+    tl.atomic_add(x_ptr.to(tl.pointer_type(tl.int8)), 1)
+
+
+@triton.jit
+def exchanges_bytes(x_ptr):
+    tl.atomic_cas(x_ptr, tl.cast(0, tl.int8), tl.cast(1, tl.int8))
+
+
+@triton.jit
+def narrow_descriptor(x_ptr):
+    tl.make_tensor_descriptor(x_ptr, [4, 4], [4, 1], [4, 2]).load([0, 0])
+
+
+@triton.jit
+def sliced(x_ptr):
+    x_ptr[1:]
+
+
+@triton.jit
+def huge(x_ptr, n):
+    tl.store(x_ptr, n + 0xFFFFFFFFFFFFFF)
+
+
 X = np.zeros(4, np.float32)
+BYTES = np.zeros(4, np.int8)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +124,12 @@ X = np.zeros(4, np.float32)
         (least, (X,), "min of constants takes no NaN; got 1.0, nan", "min("),
         (divided, (X, 3, 4), "/ of int32 and uint32", "n / m"),
         (stores_constant, (X,), "x_ptr is a tl.const", "tl.store"),
+        (adds_bytes, (BYTES,), "tl.atomic_add does not support int8, but integers of 32 bits", "atomic_add"),
+        (exchanges_bytes, (BYTES,), "tl.atomic_cas does not support int8, but integers of 16 bits", "atomic_cas"),
+        (narrow_descriptor, (X,), "block shape must have at least 16 bytes in the last", "make_tensor_descriptor"),
+        (sliced, (X,), "unsupported tensor index", "x_ptr[1:]"),
+        (huge, (X, 3), "72057594037927935 is out of range of int32", "0xFFFF"),
+        (stores_constant, (X,), "Cannot store to a constant pointer", "tl.store"),
         (stores_called, (X, X, 3), "out_ptr or x_ptr is a tl.const", "tl.store"),
     ],
 )

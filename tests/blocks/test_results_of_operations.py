@@ -90,6 +90,35 @@ def test_the_type_of_a_block(machine: vkcompute.Runtime | None) -> None:
     np.testing.assert_array_equal(result(machine, types_of_blocks, x, np.zeros_like(x), 4, N), np.trunc(x))
 
 
+@triton.jit
+def type_of_argument(out_ptr, n):
+    tl.static_assert(n.dtype == tl.int64 and 0x80000000.dtype == tl.uint32)
+    tl.store(out_ptr, -n)
+
+
+def test_an_int_argument_beyond_32_bits_is_int64(machine: vkcompute.Runtime | None) -> None:
+    for n in (2**31, 2**32 - 1, 2**32):
+        assert result(machine, type_of_argument, np.zeros(1, np.int64), n).tolist() == [-n]
+
+
+@triton.jit
+def types_of_constants(out_ptr, pair, N: tl.constexpr):
+    limit: tl.constexpr = 3
+    tl.static_assert(limit.type == tl.constexpr_type(3) and limit.type != tl.constexpr_type(4))
+    tl.static_assert(isinstance(limit.type, tl.constexpr_type) and limit.type == tl.int32 and tl.int32 == limit.type)
+    tl.static_assert((1.5).type == tl.constexpr_type(1.5) and (1.5).type == tl.float32 and N.type.is_int())
+    tl.static_assert((5, 6).type == tl.constexpr_type((5, 6)))
+    tl.static_assert(not isinstance(pair[0].type, tl.constexpr_type))
+    mixed = (pair[0], out_ptr, tl.arange(0, N))
+    tl.static_assert(mixed.type == tl.tuple_type([tl.int32, out_ptr.type, tl.block_type(tl.int32, (N,))]))
+    tl.store(out_ptr + mixed[2], mixed[0] + tl.cast(limit, limit.type))
+
+
+def test_the_types_of_constants_and_tuples(machine: vkcompute.Runtime | None) -> None:
+    result_ = result(machine, types_of_constants, np.zeros(N, np.int32), (5, 6), N)
+    np.testing.assert_array_equal(result_, np.full(N, 8))
+
+
 # -- masks and fills --------------------------------------------------------------------------------------------------
 
 

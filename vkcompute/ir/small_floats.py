@@ -52,15 +52,19 @@ def _rebias(f: FloatFormat) -> int:
 
 
 def rounded(b: Builder, value: Value, kind: Scalar, *, saturates: bool = False) -> Value:
-    """Rounds float32 to the nearest number of a type, to even between two; a NaN stays one.
+    """Rounds float32 to the nearest number of a type, to even between two or as its format says; a NaN stays one.
 
     Greater numbers than the largest become infinite, or a NaN where the format has no infinities. If it saturates,
     they and infinity become the largest.
     """
     f, word = FORMATS[kind], b.bitcast(value, UINT32)
     sign, size = _sign(b, word), _size(b, word)
-    odd = b.compute("and", b.compute("shr", size, _uint(b, _dropped(f))), _uint(b, 1))
-    nearest = b.compute("add", b.compute("add", size, _uint(b, (1 << _dropped(f) - 1) - 1)), odd)
+    half = 1 << _dropped(f) - 1
+    if f.away:
+        nearest = b.compute("add", size, _uint(b, half))
+    else:
+        odd = b.compute("and", b.compute("shr", size, _uint(b, _dropped(f))), _uint(b, 1))
+        nearest = b.compute("add", b.compute("add", size, _uint(b, half - 1)), odd)
     largest = _INFINITY if f.infinity else _INFINITY | _QUIET
     if saturates:
         largest = int(np.float32(f.value(f.beyond - 1)).view(np.uint32))
@@ -68,12 +72,21 @@ def rounded(b: Builder, value: Value, kind: Scalar, *, saturates: bool = False) 
     special = b.select(b.compute("gt", size, _uint(b, _INFINITY)), b.compute("or", size, _uint(b, _QUIET)), nearest)
     result = b.compute("and", special, _uint(b, 0xFFFFFFFF >> _dropped(f) << _dropped(f)))
     if f.least > -126:
-        steps = b.compute("round", _scaled(b, b.bitcast(size, FLOAT32), f.mantissa - f.least))
+        steps = _whole(b, _scaled(b, b.bitcast(size, FLOAT32), f.mantissa - f.least), away=f.away)
         subnormal = b.bitcast(_scaled(b, steps, f.least - f.mantissa), UINT32)
         result = b.select(_at_least(b, size, (f.least + 127) << 23), result, subnormal)
     if f.unsigned:
         sign = b.select(b.compute("eq", result, _uint(b, 0)), _uint(b, 0), sign)
     return b.bitcast(b.compute("or", sign, result), FLOAT32)
+
+
+def _whole(b: Builder, value: Value, *, away: bool) -> Value:
+    """Rounds positive numbers to the nearest whole one."""
+    if not away:
+        return b.compute("round", value)
+    below = b.compute("floor", value)
+    is_above = b.compute("ge", b.compute("sub", value, below), b.const(0.5, FLOAT32))
+    return b.select(is_above, b.compute("add", below, b.const(1.0, FLOAT32)), below)
 
 
 def to_odd(b: Builder, value: Value, above: Value, below: Value) -> Value:

@@ -94,7 +94,7 @@ INT8, INT16, INT32, INT64 = (SCALARS[f"int{bits}"] for bits in (8, 16, 32, 64))
 UINT8, UINT16, UINT32, UINT64 = (SCALARS[f"uint{bits}"] for bits in (8, 16, 32, 64))
 FLOAT16, FLOAT32, FLOAT64 = (SCALARS[f"float{bits}"] for bits in (16, 32, 64))
 BFLOAT16 = SCALARS["bfloat16"]
-FLOAT8_E4B15 = SmallFloat("float8_e4b15", "f", 8, dtypes.FloatFormat(8, 3, -14, 0x7F))
+FLOAT8_E4B15 = SmallFloat("float8_e4b15", "f", 8, dtypes.FloatFormat(8, 3, -14, 0x7F, away=True))
 """Triton's type of 8 bits with a bias of 15. No array has it as a dtype."""
 
 

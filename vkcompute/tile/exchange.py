@@ -9,12 +9,15 @@ from vkcompute.compiled.block_access import BlockAccess, ElementBlock
 from vkcompute.ir import INT32, UINT32, Builder, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.tile.layout import Layout, log2
+from vkcompute.tile.pieces import Piece, piece_of
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 from vkcompute.tile.workgroup_memory import Numbers, Span, WorkgroupMemory
 
 Row = Sequence[Value]
 """The numbers at one index of several blocks that are reduced together."""
 Combine = Callable[[Row, Row], list[Value]]
+Lookup = Callable[[Value, int], Row]
+"""Reads a row of another invocation, whose number is the sum of a value and a constant."""
 
 
 class Exchange:
@@ -109,41 +112,52 @@ class Exchange:
 
     def _over_groups(self, rows: Sequence[Row], bits: Sequence[int], combine: Combine) -> list[Row]:
         """Combines the numbers of the subgroups that differ in these bits of an invocation's number."""
-        n_threads = self._b.function.local_size[0]
-        parts = self._passed(rows, n_threads)
         mask = sum(1 << at for at in bits)
         first = self._b.compute("and", self._thread, self._b.const(~mask, INT32))
-        totals = []
-        for n in range(len(rows)):
-            combined: Row | None = None
-            for number in range(1 << len(bits)):
-                offset = n * n_threads + sum(1 << at for k, at in enumerate(bits) if number >> k & 1)
-                row = parts(self._b.compute("add", first, self._b.const(offset, INT32)))
-                combined = row if combined is None else combine(combined, row)
-            totals.append(combined or ())
-        return totals
+        offsets = [sum(1 << at for k, at in enumerate(bits) if number >> k & 1) for number in range(1 << len(bits))]
 
-    def _passed(self, rows: Sequence[Row], n_threads: int) -> Callable[[Value], Row]:
-        """Writes the numbers of all invocations to workgroup memory; returns a function that reads them by index."""
-        b = self._b
+        def total(lookup: Lookup) -> Row:
+            combined = lookup(first, offsets[0])
+            for offset in offsets[1:]:
+                combined = combine(combined, lookup(first, offset))
+            return combined
+
+        return self._passed(rows, total)
+
+    def _passed(self, rows: Sequence[Row], result: Callable[[Lookup], Row]) -> list[Row]:
+        """Writes the rows of all invocations to workgroup memory; returns for each row a result of those of others.
+
+        As many rows pass together as fit in the memory.
+        """
+        b, n_threads = self._b, self._b.function.local_size[0]
         kinds = [element_of(value.type) for value in rows[0]]
-        self.begin()
-        columns = self._memory.numbers(kinds, len(rows) * n_threads)
-        for n, row in enumerate(rows):
-            at = b.compute("add", self._thread, b.const(n * n_threads, INT32))
-            for value, column in zip(row, columns, strict=True):
-                column.store(b, at, value)
-        self.end()
-        return lambda at: [column.load(b, at) for column in columns]
+        sizes = (-(-len(rows) >> k) for k in range(len(rows).bit_length()))
+        n_together = next((n for n in sizes if self._memory.fits(kinds, n * n_threads)), len(rows))
+        results: list[Row] = []
+        for start in range(0, len(rows), n_together):
+            part = rows[start : start + n_together]
+            self.begin()
+            columns = self._memory.numbers(kinds, len(part) * n_threads)
+            for n, row in enumerate(part):
+                at = b.compute("add", self._thread, b.const(n * n_threads, INT32))
+                for value, column in zip(row, columns, strict=True):
+                    column.store(b, at, value)
+            self.end()
+            results += [result(partial(self._row, columns, n * n_threads)) for n in range(len(part))]
+        return results
+
+    def _row(self, columns: Sequence[Numbers], start: int, thread: Value, offset: int) -> Row:
+        """Reads the numbers of an invocation, from a row that begins at index `start`."""
+        at = self._b.compute("add", thread, self._b.const(start + offset, INT32))
+        return [column.load(self._b, at) for column in columns]
 
     def shared_by_all(self, registers: Sequence[Value], layout: Layout | None) -> list[Value]:
         """Returns the numbers of the owners of elements to all invocations that hold the same; of a scalar, to all."""
         b = self._b
         mask = b.function.local_size[0] - 1 if layout is None else layout.duplicates
-        read = self._passed([[register] for register in registers], b.function.local_size[0])
         own = b.compute("and", self._thread, b.const(~mask, INT32))
-        n_threads = b.function.local_size[0]
-        return [read(b.compute("add", own, b.const(n * n_threads, INT32)))[0] for n in range(len(registers))]
+        rows = self._passed([[register] for register in registers], lambda lookup: lookup(own, 0))
+        return [row[0] for row in rows]
 
     # -- scans --------------------------------------------------------------------------------------------------------
 
@@ -202,12 +216,11 @@ class Exchange:
 
     def _fetched(self, rows: dict[int, Row], source: Value, *, within: bool) -> dict[int, Row]:
         """Returns the numbers that another invocation holds, each at the same place; `within` the same subgroup."""
-        b, n_threads = self._b, self._b.function.local_size[0]
+        b = self._b
         if within:
             lane = b.cast(b.compute("and", source, b.const((1 << self._lanes) - 1, INT32)), UINT32)
             return {n: [b.subgroup("shuffle", value, lane) for value in row] for n, row in rows.items()}
-        read = self._passed(list(rows.values()), n_threads)
-        return {n: read(b.compute("add", source, b.const(at * n_threads, INT32))) for at, n in enumerate(rows)}
+        return dict(zip(rows, self._passed(list(rows.values()), lambda lookup: lookup(source, 0)), strict=True))
 
     # -- other places --------------------------------------------------------------------------------------------------
 
@@ -242,10 +255,9 @@ class Exchange:
             source_axis, axis: the bits of an element's number along the axis, of the operand and of the result.
         """
         b = self._b
-        read = self._in_memory(registers, source)
         first = first_element(b, self._thread, layout)
         is_innermost, is_outermost = axis.start == 0, layout.n_bits == axis.stop
-        elements = []
+        numbers = []
         for n, position in enumerate(index):
             inside = b.compute("and", b.cast(position, INT32), b.const((1 << len(source_axis)) - 1, INT32))
             at = b.compute("shl", inside, b.const(axis.start, INT32))
@@ -255,7 +267,24 @@ class Exchange:
                 at = b.compute("or", b.compute("shl", above, b.const(source_axis.stop, INT32)), at)
             if not is_innermost:
                 at = b.compute("or", at, b.compute("and", number, b.const((1 << axis.start) - 1, INT32)))
-            elements.append(read(at))
+            numbers.append(at)
+        return self._looked_up(registers, source, numbers)
+
+    def _looked_up(self, registers: Sequence[Value], layout: Layout, numbers: Sequence[Value]) -> list[Value]:
+        """Returns the elements with these numbers, which pass through workgroup memory by pieces of adjacent ones."""
+        b, n_bits = self._b, layout.n_bits
+        below = n_bits - self._n_split(element_of(registers[0].type), n_bits)
+        bits = range(below, n_bits)
+        elements: list[Value] = []
+        for n in range(1 << len(bits)):
+            read = self._in_memory(registers, layout, piece_of(layout, bits, n << below))
+            if not bits:
+                return [read(number) for number in numbers]
+            of_piece = [read(b.compute("and", number, b.const((1 << below) - 1, INT32))) for number in numbers]
+            for at, number in enumerate(numbers if n else ()):
+                is_in = b.compute("eq", b.compute("shr", number, b.const(below, INT32)), b.const(n, INT32))
+                of_piece[at] = b.select(is_in, of_piece[at], elements[at])
+            elements = of_piece
         return elements
 
     def counted(
@@ -361,23 +390,52 @@ class Exchange:
         return [elements[wanted.element(n)] for n in range(wanted.n_registers)]
 
     def _through_memory(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
-        """Writes the block to workgroup memory, and reads it in another layout."""
-        return self._elements(self._in_memory(registers, layout), wanted)
+        """Writes the block to workgroup memory, and reads it in another layout; by pieces that fit in the memory."""
+        b, n_bits = self._b, layout.n_bits
+        bits = sorted(range(n_bits), key=lambda bit: (bit in wanted.threads, bit in layout.threads, -bit))
+        bits = bits[: self._n_split(element_of(registers[0].type), n_bits)]
+        elements: dict[int, Value] = {}
+        for n in range(1 << len(bits)):
+            values = sum(1 << bit for at, bit in enumerate(bits) if n >> at & 1)
+            read = self._in_memory(registers, layout, piece_of(layout, bits, values))
+            piece = piece_of(wanted, bits, values)
+            holds = self._holds(piece.mask, piece.threads)
+            for register, number in zip(piece.registers, self._elements(read, piece.layout), strict=True):
+                if holds is not None and register in elements:
+                    elements[register] = b.select(holds, number, elements[register])
+                else:
+                    elements[register] = number
+        return [elements[register] for register in range(wanted.n_registers)]
+
+    def _n_split(self, kind: Scalar, n_bits: int) -> int:
+        """Returns log2 of the pieces in which a block passes through workgroup memory."""
+        sizes = range(n_bits + 1)
+        return next((n for n in sizes if self._memory.fits([kind], 1 << n_bits - n)), 0)
 
     def _elements(self, read: Callable[[Value], Value], wanted: Layout) -> list[Value]:
         """Reads elements by their numbers, in a layout."""
         b, first = self._b, first_element(self._b, self._thread, wanted)
         return [read(b.compute("add", first, b.const(wanted.element(n), INT32))) for n in range(wanted.n_registers)]
 
-    def _in_memory(self, registers: Sequence[Value], layout: Layout) -> Callable[[Value], Value]:
-        """Writes the block to workgroup memory; returns a function that reads an element by its number."""
+    def _in_memory(self, registers: Sequence[Value], layout: Layout, piece: Piece) -> Callable[[Value], Value]:
+        """Writes a piece of a block to workgroup memory; returns a function that reads an element by its number."""
         b, kind = self._b, element_of(registers[0].type)
-        n_bits = 1 + max([*layout.registers, *[bit for bit in layout.threads if bit is not None]], default=-1)
         self.begin()
-        (numbers,) = self._memory.numbers([kind], 1 << n_bits)
-        with_owner(b, self._thread, layout, lambda: self._write(numbers, registers, layout))
+        (numbers,) = self._memory.numbers([kind], 1 << piece.n_bits)
+        writes = self._holds(layout.duplicates | piece.mask, piece.threads)
+        own = [registers[at] for at in piece.registers]
+        where(b, writes, lambda: self._write(numbers, own, piece.layout))
         self.end()
         return partial(numbers.load, b)
+
+    def _holds(self, mask: int, value: int) -> Value | None:
+        """Returns a condition on the bits of an invocation's number in a mask; None if there are none."""
+        b = self._b
+        return (
+            b.compute("eq", b.compute("and", self._thread, b.const(mask, INT32)), b.const(value, INT32))
+            if mask
+            else None
+        )
 
     def _write(self, numbers: Numbers, registers: Sequence[Value], layout: Layout) -> None:
         b, first = self._b, first_element(self._b, self._thread, layout)

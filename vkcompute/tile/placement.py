@@ -20,6 +20,7 @@ from vkcompute.tile.target import MatrixShape, Target
 from vkcompute.tile.types import Block, shape_of
 
 _MOST_SUMS = 128  # of products by cooperative matrices, per invocation
+_MOST_ELEMENTS = 256  # of a block, per invocation: drivers take minutes to compile code for 1,024
 _MOST_ATOMICS = 32  # per invocation: lavapipe compiles 512 loops of compare-exchanges in a minute
 _ADJACENT = 2  # log2 of the adjacent elements that it loads and stores together
 
@@ -61,7 +62,7 @@ class Placement:
     def _size(self, ops: Sequence[Op], n_warps: int) -> int:
         """Returns log2 of the invocations: as many as `n_warps` warps of 32, or fewer for small blocks.
 
-        Products and atomic operations take more, so that the elements of an invocation are few.
+        Products, atomic operations and large blocks take more, so that the elements of an invocation are few.
         """
         most = log2(self._target.max_invocations)
         bits = [_bits(value) for op in ops for value in (op, *op.results, *op.args) if _is_block(value)]
@@ -77,6 +78,7 @@ class Placement:
         else:
             own = max(_ADJACENT, log2(self._target.own_elements))
             wanted = min(log2(32 * n_warps), max(bits, default=0) - own)
+            wanted = max(wanted, max(bits, default=0) - log2(_MOST_ELEMENTS))
             if self._target.spreads:
                 wanted = max(bits, default=0)
         atomics = [_bits(op.args[0]) for op in ops if op.code == "atomic_block" and _is_block(op.args[0])]

@@ -74,6 +74,18 @@ class WorkgroupMemory:
         """Returns memory for `n` numbers of each type."""
         return [Numbers(self.array(UINT32 if kind.bits <= 32 else kind, n), kind) for kind in kinds]
 
+    def fits(self, kinds: Sequence[Scalar], n: int) -> bool:
+        """True if an exchange that begins now has memory for `n` numbers of each type."""
+        used, lengths = self._used, dict(self._lengths)
+        self._used = {}
+        try:
+            self.numbers(kinds, n)
+        except LoweringError:
+            return False
+        finally:
+            self._used, self._lengths = used, lengths
+        return True
+
     def array(self, element: Scalar, n: int, lanes: int = 1) -> Span:
         """Returns memory for `n` numbers or vectors.
 

@@ -24,6 +24,7 @@ from vkcompute.blocks.compiler.types import (
     Descriptor,
     Dtype,
     Pointer,
+    parts_of,
 )
 from vkcompute.frontend.control_flow import Location
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -102,7 +103,7 @@ class BlockArithmetic:
         else:
             self.element_type(value)
             if isinstance(value, int) and element.kind in "iu" and not fits(int(value), element):
-                raise UnsupportedError(f"{value} does not fit {OF_SCALAR[element]}; convert the other operand")
+                raise UnsupportedError(f"{value} is out of range of {OF_SCALAR[element]}; convert the other operand")
             result = self.builder.const(saturated(value, element), element)
         return self.builder.broadcast(result, target.shape) if isinstance(target, Block) else result
 
@@ -323,11 +324,12 @@ class BlockArithmetic:
             )
         if self.element_type(offset).kind not in "iub":
             raise UnsupportedError(f"the offset of a pointer is an integer; got {describe(offset)}; write // for /")
+        step, n_parts = self.as_offset(offset), parts_of(pointer.array)
+        step = step if n_parts == 1 else self.binary("*", step, n_parts)
         if not self.shape(offset):
-            return pointer._replace(base=self.binary(sign, pointer.base, self.as_offset(offset)))
+            return pointer._replace(base=self.binary(sign, pointer.base, step))
         before = pointer.offset if pointer.offset is not None else 0
-        moved = self.binary(sign, before, self.as_offset(offset)) if before or sign == "-" else self.as_offset(offset)
-        return pointer._replace(offset=moved)
+        return pointer._replace(offset=self.binary(sign, before, step) if before or sign == "-" else step)
 
     def as_offset(self, offset: Any) -> Any:
         """Returns an offset as int32, or as int64 if it has 64 bits."""
@@ -344,6 +346,8 @@ class BlockArithmetic:
         """Returns `one sign other`."""
         if sign in ("is", "is not") and isinstance(one, Dtype) and isinstance(other, Dtype):
             return (one == other) == (sign == "is")
+        if sign in ("==", "!=") and isinstance(one, TYPES) and isinstance(other, TYPES):
+            return (one == other) == (sign == "==")
         self._refuse_addresses(one, other)
         numbers = isinstance(one, Number) or isinstance(other, Number)
         if not numbers or sign not in _COMPARISONS:

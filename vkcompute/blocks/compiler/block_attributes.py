@@ -18,10 +18,12 @@ from vkcompute.blocks.compiler.types import (
     Address,
     BlockPointer,
     BlockType,
+    ConstexprType,
     Descriptor,
     Dtype,
     Pointer,
     PointerType,
+    TupleType,
 )
 from vkcompute.compiled.arguments import suggestion
 from vkcompute.compiled.captured import PLAIN
@@ -57,6 +59,8 @@ def attribute_of(c: Any, node: ast.Attribute) -> Any:
         return _of_pointer(c, base, name)
     if isinstance(base, Aggregate) and name in base.methods:
         return Method(base.methods[name], base)
+    if name == "type" and (type(base) in (bool, int, float) or (is_sequence(base) and not is_named(type(base)))):
+        return _type_of(c, base)
     if type(base) in (bool, int, float) and (name in METHODS or name in ("dtype", "type", "shape")):
         return _of_block(c, c.number(c.cast(base, c.common_type(base).type)), name)
     if isinstance(base, TYPES):
@@ -77,6 +81,21 @@ def attribute_of(c: Any, node: ast.Attribute) -> Any:
     if isinstance(base, PLAIN) and not isinstance(base, Enum):
         raise UnsupportedError(f"{describe(base)} has no attribute {name}; call functions, as tl.cast(x, tl.float32)")
     return attribute(c.evaluator, base, node)
+
+
+def _type_of(c: Any, value: Any) -> Any:
+    """Returns the type of a constant, of a tuple, or of an item of one."""
+    if isinstance(value, Number):
+        return _of_block(c, value, "type")
+    if isinstance(value, POINTERS):
+        return _of_pointer(c, value, "type")
+    if is_sequence(value) and not _is_constant(value):
+        return TupleType(tuple([_type_of(c, item) for item in value]))
+    return ConstexprType(value)
+
+
+def _is_constant(value: Any) -> bool:
+    return type(value) in (bool, int, float) or (is_sequence(value) and all(map(_is_constant, value)))
 
 
 def _refuse_name(c: Any, module: ModuleType, node: ast.Attribute) -> None:

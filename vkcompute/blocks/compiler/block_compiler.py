@@ -28,9 +28,11 @@ from vkcompute.blocks.compiler.types import (
     BlockPointer,
     BlockType,
     Constexpr,
+    ConstexprType,
     Descriptor,
     Pointer,
     PointerType,
+    TupleType,
 )
 from vkcompute.errors import KernelError
 from vkcompute.frontend import statements
@@ -60,6 +62,8 @@ class BlockCompiler(Context):
         divisors: powers of two that divide integer arguments.
         bounds: the least and the greatest value of integer arguments, as far as the program states them.
         read_only: positions of the array arguments that are annotated as tl.const.
+        asserts: False where assertions are removed.
+        combination: the function of a reduction or scan that is being built.
     """
 
     programs = "block programs"
@@ -73,6 +77,8 @@ class BlockCompiler(Context):
         self._hold_operators(BlockArithmetic(self.builder, self.kernels))
         self.check_bounds = False
         self.read_only: set[int] = set()
+        self.asserts = True
+        self.combination: Any = None  # a `Combination`
         self.divisors: dict[ir.Value, int] = {}
         self.bounds: dict[ir.Value, Interval] = {}
         self.expressions, self.statements = _EXPRESSIONS, _STATEMENTS
@@ -118,7 +124,10 @@ class BlockCompiler(Context):
     def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the program writes an array, which is not annotated as tl.const."""
         if any(source.position in self.read_only for source in sources_of(array)):
-            raise UnsupportedError(f"{array.name} is a tl.const, through which nothing is written; drop the annotation")
+            raise UnsupportedError(
+                f"Cannot store to a constant pointer: {array.name} is a tl.const, through which nothing is written; "
+                "drop the annotation"
+            )
         self.arithmetic.mark_written(array, assigned=assigned)
 
     def _list(self, node: ast.List) -> tuple[Any, ...]:
@@ -178,7 +187,9 @@ class BlockCompiler(Context):
             elif isinstance(entry, slice) and entry == slice(None) and (shape or None not in entries[at:]):
                 lengths += [shape.pop(0)] if shape else []  # as in Triton, more colons than axes may follow
             else:
-                raise UnsupportedError(f"{what} takes : and None in brackets; got {describe(entry)}; {remedy}")
+                raise UnsupportedError(
+                    f"unsupported tensor index: {what} takes : and None in brackets; got {describe(entry)}; {remedy}"
+                )
         return self.number(self.builder.reshape(self.as_block(base), (*lengths, *shape)))
 
     def as_block(self, base: Number) -> Any:
@@ -198,7 +209,7 @@ class BlockCompiler(Context):
                 return function.expand(self, args, named)
         if isinstance(function, ConstexprFunction):
             return self._at_compile_time(function, args, named)
-        if isinstance(getattr(function, "__self__", None), TYPES) or function in (PointerType, BlockType):
+        if isinstance(getattr(function, "__self__", None), TYPES) or function in _TYPES:
             return function(*args, **named)
         result = call_python(self.evaluator, function, args, named, node)
         if result is not NOT_PYTHON:
@@ -350,6 +361,7 @@ class _Location:
             evaluator.frames = before
 
 
+_TYPES = PointerType, BlockType, ConstexprType, TupleType
 _UNSUPPORTED = UNSUPPORTED | {ast.Raise: "raise; write assert condition, text"}
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 """Functions of values of f-strings, by the letter behind "!"."""

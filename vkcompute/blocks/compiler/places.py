@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,19 +16,22 @@ from vkcompute.blocks.compiler.types import (
     BlockPointer,
     Descriptor,
     Entry,
+    NullValue,
     Pointer,
     TableValue,
     WindowsValue,
+    parts_of,
 )
 from vkcompute.compiled.report import escaped
 from vkcompute.compiled.specialization import LOWEST, OFFSET, SPAN
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, INT32, UINT32, UINT64, Memory, Scalar, Value
+from vkcompute.ir import BOOL, INT32, SCALARS, UINT32, UINT64, Memory, Scalar, Value
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import shape_of
 
+_NULL = "accesses address 0, where no array is; mask it, or pass the array as an argument"
 _PADDINGS = {None: 0, "": 0, "zero": 0, "nan": float("nan")}
 
 
@@ -126,6 +129,9 @@ def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *va
 
 def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
     """Returns places in an array of a table as places in its window. Elements out of bounds are not accessed."""
+    if isinstance(places.array, NullValue):
+        demand(c, c.builder.full(c.builder.const(False, BOOL), shape_of(places.offsets.type)), places.mask, _NULL)
+        return places
     if entry is None or entry.length is None:
         chosen = places if entry is None else places._replace(window=entry.window.value)  # of several arguments
         return _checked(c, chosen) if c.check_bounds else chosen
@@ -151,6 +157,9 @@ def _checked(c: BlockCompiler, places: Places) -> Places:
     index = b.compute("sub", offsets, parameter(OFFSET)) if is_strided else offsets
     lowest = parameter(LOWEST) if is_strided else b.full(b.const(0, kind), shape)
     inside = in_bounds(c, b.compute("sub", index, lowest), _parameter(c, places, SPAN))
+    if parts_of(array) > 1:
+        end = b.compute("add", index, b.full(b.const(parts_of(array) - 1, kind), shape))
+        inside = b.compute("and", inside, in_bounds(c, b.compute("sub", end, lowest), _parameter(c, places, SPAN)))
     last = b.compute("sub", b.compute("add", lowest, parameter(SPAN)), b.full(b.const(1, kind), shape))
     message = f"accesses element {{}} of {array.name}, whose elements are {{}} to {{}}; mask it, as mask=offsets < n"
     demand(c, inside, mask, message, index, lowest, last)
@@ -231,7 +240,8 @@ def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequ
         else:
             first = b.full(c.cast(offsets[axis], kind), (n,))
             index = b.reshape(b.compute("add", first, b.cast(b.arange(0, n), kind)), along)
-        step = b.compute("mul", index, b.full(c.cast(pointer.strides[axis], kind), along))
+        stride = c.binary("*", pointer.strides[axis], parts_of(pointer.array))
+        step = b.compute("mul", index, b.full(c.cast(stride, kind), along))
         total = b.compute("add", total, b.broadcast(step, lengths))
         if axis in checked:
             end = b.full(c.cast(pointer.shape[axis], kind), along)
@@ -256,21 +266,65 @@ def _access(c: BlockCompiler, places: Places, access: Callable[[Memory], Value |
 def loaded(c: BlockCompiler, places: Places, other: Any) -> Number:
     """Loads elements; `other` where the mask is False."""
     array, filled = places.array, None
-    if places.mask is not None:
+    if places.mask is not None or isinstance(array, NullValue):
         filled = _repeated(c, c.wrapped(other, array.element), shape_of(places.offsets.type), "other of a load")
-        filled = _converted(c, filled, array.memory.element)
+        if isinstance(array, NullValue):
+            return c.number(filled)
+    if parts_of(array) > 1:
+        return c.number(_joined(c, places, filled))
+    filled = None if filled is None else _converted(c, filled, array.memory.element)
+    return c.number(_converted(c, _loaded(c, places, filled), array.element))
+
+
+def _loaded(c: BlockCompiler, places: Places, filled: Value | None) -> Value:
+    """Loads elements of memory."""
     elements = _access(c, places, lambda memory: c.builder.load_block(memory, places.offsets, places.mask, filled))
     assert elements is not None, "a load has a result"
-    return c.number(_converted(c, elements, array.element))
+    return elements
+
+
+def _parts(c: BlockCompiler, places: Places) -> list[Places]:
+    """Returns the places of each part of wide elements, the lowest bits first."""
+    b, kind = c.builder, element_of(places.offsets.type)
+    steps = [b.full(b.const(n, kind), shape_of(places.offsets.type)) for n in range(parts_of(places.array))]
+    return [places._replace(offsets=b.compute("add", places.offsets, step)) for step in steps]
+
+
+def _joined(c: BlockCompiler, places: Places, filled: Value | None) -> Value:
+    """Loads wide elements, each from several of memory."""
+    b, array = c.builder, places.array
+    own, word, shape = array.memory.element, SCALARS[f"uint{array.element.bits}"], shape_of(places.offsets.type)
+    others = [None] * parts_of(array) if filled is None else _split(c, array, filled)
+    total = b.full(b.const(0, word), shape)
+    for at, (part, other) in enumerate(zip(_parts(c, places), others, strict=True)):
+        bits = b.cast(b.bitcast(_loaded(c, part, other), SCALARS[f"uint{own.bits}"]), word)
+        total = b.compute("or", total, b.compute("shl", bits, b.full(b.const(at * own.bits, word), shape)))
+    return b.bitcast(total, array.element)
+
+
+def _split(c: BlockCompiler, array: ArrayValue, value: Value) -> list[Value]:
+    """Returns the parts of wide elements, of the type of memory, the lowest bits first."""
+    b, own, word, shape = c.builder, array.memory.element, SCALARS[f"uint{array.element.bits}"], shape_of(value.type)
+    bits = b.bitcast(value, word)
+    shifted = [b.compute("shr", bits, b.full(b.const(at * own.bits, word), shape)) for at in range(parts_of(array))]
+    return [b.bitcast(b.cast(part, SCALARS[f"uint{own.bits}"]), own) for part in shifted]
 
 
 def stored_at(c: BlockCompiler, places: Places, value: Any) -> None:
     """Stores elements."""
     array = places.array
     numbers = _repeated(c, c.wrapped(value, array.element), shape_of(places.offsets.type), "value of a store")
+    if isinstance(array, NullValue):
+        return
     c.mark_written(array)
-    stored = _converted(c, numbers, array.memory.element)
-    _access(c, places, lambda memory: c.builder.store_block(memory, places.offsets, stored, places.mask))
+    is_wide = parts_of(array) > 1
+    values = _split(c, array, numbers) if is_wide else [_converted(c, numbers, array.memory.element)]
+    for part, stored in zip(_parts(c, places) if is_wide else [places], values, strict=True):
+        _access(c, part, partial(_store, c, part, stored))
+
+
+def _store(c: BlockCompiler, places: Places, value: Value, memory: Memory) -> None:
+    c.builder.store_block(memory, places.offsets, value, places.mask)
 
 
 def _converted(c: BlockCompiler, value: Value, kind: Scalar) -> Value:
@@ -288,6 +342,8 @@ def atomic_at(c: BlockCompiler, name: str, places: Places, values: tuple[Any, ..
             f"{OF_SCALAR[array.element]}; use an array of float32"
         )
     numbers = [_repeated(c, c.cast(value, array.element), shape, "value of an atomic operation") for value in values]
+    if isinstance(array, NullValue):
+        return c.number(c.builder.full(c.builder.const(0, array.element), shape))
     c.mark_written(array, assigned=False)
     old = _access(c, places, lambda memory: c.builder.atomic_block(name, memory, places.offsets, numbers, places.mask))
     assert old is not None, "an atomic operation has a result"

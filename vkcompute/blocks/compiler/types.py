@@ -152,6 +152,51 @@ class Dtype(_Name):
         return "int1" if kind is BOOL else f"{prefix}{kind.bits}"
 
 
+class ConstexprType(Dtype):
+    """The type of a compile-time constant. It equals the dtype that the constant has beside blocks.
+
+    Attributes:
+        value: the constant, a number or a tuple of constants.
+    """
+
+    value: Any
+
+    def __new__(cls, value: Any) -> ConstexprType:
+        """Returns the type of a constant."""
+        constant = value.value if isinstance(value, Constexpr) else value
+        made = tuple.__new__(cls, (_name_of(constant),))
+        made.value = constant
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """True for the type of an equal constant, and for the dtype."""
+        if isinstance(other, ConstexprType):
+            return type(self.value) is type(other.value) and bool(self.value == other.value)
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+
+def _name_of(constant: Any) -> str:
+    """Returns the name of the dtype of a constant beside blocks of no type; "void" for a tuple."""
+    if isinstance(constant, bool):
+        return "int1"
+    if isinstance(constant, int):
+        fitting = ("int32", "int64", "uint64")
+        return next((name for name in fitting if np.iinfo(name).min <= constant <= np.iinfo(name).max), "int64")
+    return "float32" if isinstance(constant, float) else "void"
+
+
+class TupleType(NamedTuple):
+    """The type of a tuple, by those of its items."""
+
+    types: tuple[Any, ...]
+
+
 DTYPES = {name: Dtype(name) for name in (*_NAMES, *FLOAT8)}
 """The dtypes by name."""
 OF_SCALAR = {dtype.scalar_type: dtype for dtype in DTYPES.values()}
@@ -307,6 +352,19 @@ class ChoiceValue(WindowsValue):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class NullValue(ArrayValue):
+    """The array at address 0, which has no elements."""
+
+
+def parts_of(array: ArrayValue) -> int:
+    """Returns the elements of memory that an element of an array has. Offsets of its pointers count those.
+
+    An address of a table is one element, which `tl.load` takes from a row of the table.
+    """
+    return 1 if isinstance(array, TableValue) else max(1, array.element.bits // array.memory.element.bits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TableValue(ArrayValue):
     """A table of pointers. Its buffer has a row of int32 per array: first element, number of elements, window.
 
@@ -393,7 +451,7 @@ class Descriptor(NamedTuple):
     entry: Entry | None = None
 
 
-TYPES = Dtype, PointerType, BlockType
+TYPES = Dtype, PointerType, BlockType, TupleType
 """The types of the language, which are named tuples here only: a program sees no tuple."""
 POINTERS = Pointer, BlockPointer, Descriptor, Address
 """The pointers of all kinds, which are named tuples here only."""

@@ -22,6 +22,9 @@ from vkcompute.blocks.language.creation import checked_shape
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.tile import block
 
+_LEAST_NBYTES = 16
+"""Of a row of a descriptor's block, as in Triton."""
+
 
 def _base(base: Any) -> Pointer:
     if not isinstance(base, Pointer) or base.offset is not None or isinstance(base.array, TableValue):
@@ -64,6 +67,12 @@ def make_tensor_descriptor(
     shape, strides = integers(c, shape, "shape", n), integers(c, strides, "strides", n)
     pointer = _base(base)
     kind = block(pointer.array.element, lengths)
+    nbytes = lengths[-1] * kind.element.bits // 8
+    if nbytes < _LEAST_NBYTES and c.evaluator.frames and c.is_users():
+        raise UnsupportedError(
+            f"Descriptor block shape must have at least {_LEAST_NBYTES} bytes in the last dimension; got "
+            f"{list(lengths)} of {describe(pointer)}, {nbytes} bytes; widen the block, or use tl.make_block_ptr"
+        )
     descriptor = Descriptor(pointer.array, pointer.base, shape, strides, kind, padding_option, pointer.entry)
     padding_of(descriptor, padding_option)
     return descriptor

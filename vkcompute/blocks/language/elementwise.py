@@ -11,10 +11,11 @@ from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.places import offsets_of
-from vkcompute.blocks.compiler.types import OF_SCALAR, Address, Pointer, PointerType, scalar_of
+from vkcompute.blocks.compiler.types import OF_SCALAR, Address, NullValue, Pointer, PointerType, scalar_of
 from vkcompute.blocks.language.addresses import pointed
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, SCALARS, UINT32, UINT64, Scalar, Value
+from vkcompute.ir import BOOL, INT32, INT64, SCALARS, UINT32, UINT64, Constant, Memory, Scalar, Value
+from vkcompute.ir.function import Op
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.values import Number
 from vkcompute.operations import FUNCTIONS, ElementFunction, host
@@ -31,6 +32,9 @@ def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = Non
         return pointed(input, dtype)
     if isinstance(input, Pointer):
         return _repointed(input, dtype)
+    null = _null_pointer(c, input, dtype) if isinstance(dtype, PointerType) else None
+    if null is not None:
+        return null
     kind = scalar_of(dtype)
     if not isinstance(input, Number):
         return c.number(c.cast(input, kind))
@@ -71,15 +75,33 @@ def _truncated(c: BlockCompiler, value: Value, kind: Scalar) -> Value:
 
 
 def _repointed(pointer: Pointer, dtype: Any) -> Pointer:
-    """Returns a pointer to the same bits, as another type of the same size."""
+    """Returns a pointer to the same bits, as another type of the same size or a wider one."""
     if not isinstance(dtype, PointerType):
         raise UnsupportedError(f"{describe(pointer)} becomes a tl.pointer_type; got {dtype}")
     before, element = pointer.array.element, dtype.element_ty.scalar_type
-    if (BOOL in (before, element) and before is not element) or before.bits != element.bits:
+    own = pointer.array.memory.element
+    if (BOOL in (before, element) and before is not element) or own.bits > element.bits:
         raise UnsupportedError(
-            f"elements of a pointer keep their size; got {OF_SCALAR[before]} and {OF_SCALAR[element]}"
+            f"elements of a pointer keep their size, or take a wider type; got {OF_SCALAR[before]} and "
+            f"{OF_SCALAR[element]}; pass a view of the array, as x.view(torch.{element.name})"
+        )
+    if pointer.entry is not None and before.bits != element.bits:
+        raise UnsupportedError(
+            f"elements of a table's arrays keep their size; got {OF_SCALAR[before]} and {OF_SCALAR[element]}"
         )
     return pointer._replace(array=replace(pointer.array, element=element))
+
+
+def _null_pointer(c: BlockCompiler, address: Any, dtype: PointerType) -> Pointer | None:
+    """Returns pointers of address 0, as many as there are addresses; None for other addresses."""
+    value = address.value if isinstance(address, Number) else c.builder.const(address, INT64)
+    number = value.args[0] if isinstance(value, Op) and value.code == "splat" else value
+    if not isinstance(number, Constant) or element_of(number.type).kind not in "iu" or number.value != 0:
+        return None
+    kind, shape = dtype.element_ty.scalar_type, shape_of(value.type)
+    array = NullValue("address 0", -1, kind, 1, Memory("address 0", kind))
+    zeros = c.number(c.builder.full(c.builder.const(0, INT32), shape)) if shape else None
+    return Pointer(array, 0, zeros)
 
 
 cast = block_function(to.emit)

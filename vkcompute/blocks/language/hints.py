@@ -8,14 +8,16 @@ import numpy as np
 
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.combination import Failure
 from vkcompute.blocks.compiler.functions import STATEMENTS, block_function
-from vkcompute.blocks.compiler.places import demand
+from vkcompute.blocks.compiler.places import demand, offsets_of
 from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.compiled.report import escaped
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, INT32, SCALARS, Constant, Scalar
+from vkcompute.ir import BOOL, INT32, INT64, SCALARS, Constant, Scalar
 from vkcompute.ir.function import Op, Push
 from vkcompute.jit.frontend.values import Number
+from vkcompute.tile import shape_of
 
 _LEAST, _MOST = {"ge": 0, "gt": 1}, {"le": 0, "lt": -1}
 """Comparison with a constant -> what is added to it for the least, or the greatest, value."""
@@ -108,25 +110,37 @@ def static_print(
 def _labels(c: BlockCompiler, values: tuple[Any, ...], name: str) -> tuple[int, ...]:
     """Returns the shape of the values that a report has. Raises UnsupportedError for a value that is no number."""
     for value in values:
-        if isinstance(value, (str, tuple)) or value is None:
+        if (isinstance(value, (str, tuple)) and not isinstance(value, Pointer)) or value is None:
             raise UnsupportedError(f"tl.{name} takes numbers and blocks after its text; got {describe(value)}")
     return c.common_shape(*values) if values else ()
 
 
+def _address_of(c: BlockCompiler, pointer: Pointer) -> Number:
+    """Returns the bytes from the beginning of a pointer's array."""
+    offsets = c.builder.cast(offsets_of(c, pointer), INT64)
+    size = c.builder.full(c.builder.const(pointer.array.memory.element.bits // 8, INT64), shape_of(offsets.type))
+    return c.number(c.builder.compute("mul", offsets, size))
+
+
 @block_function
 def device_print(c: BlockCompiler, prefix: Any, *args: Any, hex: Any = False) -> None:
-    """Prints a text and numbers, of blocks each element with its index, when the launch has completed."""
+    """Prints a text and numbers, of blocks each element with its index, when the launch has completed.
+
+    Floats have six decimals. Pointers are printed as the bytes from the beginning of their array.
+    """
     if not isinstance(prefix, str):
         raise UnsupportedError(f"tl.device_print takes a text first; got {describe(prefix)}")
     shapes = [_labels(c, (arg,), "device_print") for arg in args]
     label = prefix.rstrip(" ").removesuffix(":") + ": "  # as Triton's
     label = f" {label}" if len(label) > 2 and not label.startswith(" ") else label
-    for at, (arg, shape) in enumerate(zip(args, shapes, strict=True)):
+    for at, (given, shape) in enumerate(zip(args, shapes, strict=True)):
+        is_pointer = isinstance(given, Pointer)
+        arg = _address_of(c, given) if is_pointer else given
         index = ", ".join(f"{{{3 + axis}:{len(str(n - 1))}}}" for axis, n in enumerate(shape))
         operand = f"(operand {at}) " if len(args) > 1 else ""
         kind = c.element_type(arg)
-        value, form = c.cast(arg, kind), ""
-        if hex and kind.kind in "iuf":  # the bits, in the width of the type
+        value, form = c.cast(arg, kind), ":f" if kind.kind == "f" else ""
+        if (hex or is_pointer) and kind.kind in "iuf":  # the bits, in the width of the type
             value, form = c.builder.bitcast(value, SCALARS[f"uint{kind.bits}"]), f":#0{2 + kind.bits // 4}x"
         number = f"{{{3 + len(shape)}{form}}}"
         c.builder.report(f"pid ({{0}}, {{1}}, {{2}}) idx ({index}){escaped(label)}{operand}{number}\n", [value])
@@ -143,9 +157,19 @@ def device_assert(c: BlockCompiler, cond: Any, msg: Any = "", mask: Any = None) 
     wrong = c.spread(c.builder.compute("not", c.cast(cond, BOOL)), shape)
     if mask is not None:
         wrong = c.builder.compute("and", wrong, c.spread(c.cast(mask, BOOL), shape))
+    failure = Failure(wrong, msg, escaped(str(c.error("\0"))))
+    if c.combination is None:
+        fail(c, failure)
+    elif c.asserts:
+        c.combination.add(c.builder, failure)
+
+
+def fail(c: BlockCompiler, failure: Failure) -> None:
+    """Fails the launch where an assertion does not hold."""
+    shape, text = shape_of(failure.fails.type), failure.text
     element = f" at element ({', '.join(f'{{{3 + axis}}}' for axis in range(len(shape)))})" if shape else ""
-    message = f"assertion failed{': ' if msg else ''}{escaped(msg)} in program ({{0}}, {{1}}, {{2}}){element}"
-    c.builder.report(escaped(str(c.error("\0"))).replace("\0", message), [wrong], wrong, fails=True)
+    message = f"assertion failed{': ' if text else ''}{escaped(text)} in program ({{0}}, {{1}}, {{2}}){element}"
+    c.builder.report(failure.location.replace("\0", message), [failure.fails], failure.fails, fails=True)
 
 
 STATEMENTS |= {"print": device_print, "assert": device_assert}

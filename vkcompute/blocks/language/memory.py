@@ -17,9 +17,9 @@ from vkcompute.blocks.compiler.places import (
     window,
 )
 from vkcompute.blocks.compiler.refusals import check_choices
-from vkcompute.blocks.compiler.types import BlockPointer, Pointer, TableValue
+from vkcompute.blocks.compiler.types import OF_SCALAR, BlockPointer, Pointer, TableValue
 from vkcompute.blocks.language.addresses import address_at
-from vkcompute.blocks.language.narrow_atomics import UPDATES, is_narrow, updated
+from vkcompute.blocks.language.narrow_atomics import UPDATES, exchanged, is_narrow, updated
 from vkcompute.frontend.unsupported import UnsupportedError
 
 
@@ -82,9 +82,20 @@ def store(
     stored_at(c, pointer_places(c, pointer, mask, "store"), value)
 
 
+def _refuse_narrow(c: BlockCompiler, name: str, pointer: Any, n_bits: int) -> None:
+    """Raises UnsupportedError for an atomic operation of users on integers below a number of bits."""
+    kind = pointer.array.element if isinstance(pointer, Pointer) else None
+    if kind is not None and kind.kind in "iu" and kind.bits < n_bits and c.is_users():
+        raise UnsupportedError(
+            f"tl.atomic_{name} does not support {OF_SCALAR[kind]}, but integers of {n_bits} bits and more; got "
+            f"{describe(pointer)}; pass an array of int32"
+        )
+
+
 def _atomic_function(name: str, code: str, what: str) -> Any:
     def emit(c: BlockCompiler, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         check_choices(sem=sem, scope=scope)
+        _refuse_narrow(c, name, pointer, 32)
         if is_narrow(pointer) and code in UPDATES:
             return updated(c, code, pointer, val, mask)
         return atomic_at(c, code, pointer_places(c, pointer, mask, "atomic operation"), (val,))
@@ -107,6 +118,9 @@ atomic_xchg = _atomic_function("xchg", "exchange", "Replaces the elements")
 def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
     """Replaces the elements at a pointer that have the bits of `cmp`, atomically; returns the elements before."""
     check_choices(sem=sem, scope=scope)
+    _refuse_narrow(c, "cas", pointer, 16)
+    if is_narrow(pointer):
+        return exchanged(c, "compare_exchange", pointer, (cmp, val))
     return atomic_at(c, "compare_exchange", pointer_places(c, pointer, None, "atomic operation"), (cmp, val))
 
 
@@ -115,6 +129,8 @@ def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = No
 def atomic_load(c: BlockCompiler, pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
     """The elements at a pointer, read atomically."""
     check_choices(sem=sem, scope=scope)
+    if is_narrow(pointer):
+        return exchanged(c, "or", pointer, (0,), mask)
     places = pointer_places(c, pointer, mask, "atomic operation")
     is_float = places.array.element.kind == "f"
     return atomic_at(c, "add" if is_float else "or", places, (-0.0 if is_float else 0,))
@@ -127,6 +143,9 @@ def atomic_store(
 ) -> None:
     """Writes elements at a pointer, atomically."""
     check_choices(sem=sem, scope=scope)
+    if is_narrow(pointer):
+        exchanged(c, "exchange", pointer, (value,), mask)
+        return
     atomic_at(c, "exchange", pointer_places(c, pointer, mask, "atomic operation"), (value,))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,13 +25,25 @@ def is_narrow(pointer: Any) -> bool:
     return isinstance(pointer, Pointer) and pointer.array.element is BFLOAT16 is not pointer.array.memory.element
 
 
+def as_bits(pointer: Pointer) -> Pointer:
+    """Returns a pointer to the integers in memory."""
+    return pointer._replace(array=replace(pointer.array, element=pointer.array.memory.element))
+
+
+def exchanged(c: BlockCompiler, code: str, pointer: Pointer, values: Sequence[Any], mask: Any = None) -> Number:
+    """Exchanges the bits of elements, or compares and exchanges them, atomically; returns the elements before."""
+    own, places = pointer.array.memory.element, pointer_places(c, as_bits(pointer), mask, "atomic operation")
+    bits = tuple([c.number(c.builder.bitcast(c.cast(value, BFLOAT16), own)) for value in values])
+    return c.number(c.builder.bitcast(atomic_at(c, code, places, bits).value, BFLOAT16))
+
+
 def updated(c: BlockCompiler, code: str, pointer: Pointer, value: Any, mask: Any) -> Number:
     """Combines elements with values, each atomically; returns those before.
 
     All elements of a block try at once, and those that others have changed in between try again. Each time, one of
     those with the same place succeeds.
     """
-    bits = pointer._replace(array=replace(pointer.array, element=pointer.array.memory.element))
+    bits = as_bits(pointer)
     shape = c.shape(pointer)
     operand = c.number(c.spread(c.cast(value, BFLOAT16), shape))
     taken = c.number(c.spread(c.cast(True if mask is None else mask, BOOL), shape))

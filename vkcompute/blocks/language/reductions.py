@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.combination import Combination, Failure, failed
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import scalar_of
 from vkcompute.blocks.language.elementwise import emitted
+from vkcompute.blocks.language.hints import fail
 from vkcompute.blocks.language.shapes import checked_axis
 from vkcompute.frontend.source import parameters_of
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -199,6 +202,42 @@ def _user_function(
     return combine
 
 
+def _asserted(
+    c: BlockCompiler,
+    values: Sequence[Value],
+    build: Callable[..., Sequence[Value]],
+    combine: Callable[..., list[Value]],
+) -> Sequence[Value]:
+    """Builds a reduction or scan whose function may have assertions.
+
+    These hold for what it combines. Their failures are bits of one more number, and are reported with the results.
+    """
+    b, known = c.builder, list[Failure]()
+
+    def noted(one: Sequence[Value], other: Sequence[Value]) -> list[Value]:
+        known.clear()
+        outer, c.combination = c.combination, Combination(b.checkpoint()[0], known)
+        try:
+            return combine(one, other)
+        finally:
+            c.combination = outer
+
+    def flagged(one: Sequence[Value], other: Sequence[Value]) -> list[Value]:
+        return [*noted(one[:-1], other[:-1]), failed(b, known, one[-1], other[-1])]
+
+    mark = b.checkpoint()
+    results = build(values, combine=noted)
+    if known:
+        b.rewind(mark)
+        flags = b.full(b.const(0, INT32), shape_of(values[0].type))
+        *results, bits = build([*values, flags], combine=flagged)
+        for at, failure in enumerate(known):
+            shape = shape_of(bits.type)
+            bit = b.compute("and", bits, b.full(b.const(1 << at, INT32), shape))
+            fail(c, failure._replace(fails=b.compute("ne", bit, b.full(b.const(0, INT32), shape))))
+    return results
+
+
 def _several(input: Any) -> tuple[Any, ...]:
     return tuple(input) if isinstance(input, (tuple, list)) else (input,)
 
@@ -210,7 +249,8 @@ def reduce(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, keep_dims: 
     inputs = _several(input)
     pairs = [_along(c, block, axis) for block in inputs]
     combine = _user_function(c, combine_fn, len(inputs))
-    reduced = c.builder.reduce([value for value, _ in pairs], pairs[0][1], combine, ordered=True)
+    build = partial(c.builder.reduce, axis=pairs[0][1], ordered=True)
+    reduced = _asserted(c, [value for value, _ in pairs], build, combine)
     results = tuple([_kept(c, result, inputs[0], axis, keep_dims) for result in reduced])
     return results if isinstance(input, (tuple, list)) else results[0]
 
@@ -222,7 +262,8 @@ def associative_scan(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, r
     inputs = _several(input)
     pairs = [_along(c, block, axis) for block in inputs]
     combine = _user_function(c, combine_fn, len(inputs))
-    scanned = c.builder.scan([value for value, _ in pairs], pairs[0][1], combine, reverse=bool(reverse))
+    build = partial(c.builder.scan, axis=pairs[0][1], reverse=bool(reverse))
+    scanned = _asserted(c, [value for value, _ in pairs], build, combine)
     results = tuple(map(c.number, scanned))
     return results if isinstance(input, (tuple, list)) else results[0]
 

@@ -240,7 +240,8 @@ def number_type(arg: Any, name: str) -> Any:
     except ValueError as error:  # more than 64 bits: Triton's class
         raise OverflowError(str(error)) from None
     if kind is int or isinstance(kind, str):
-        return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)
+        widened: dict[Any, str] = {int: "int32", "uint32": "int64"}  # a Python int is never uint32, as in Triton
+        return IntType(widened.get(kind, str(kind)), DIVISOR if arg % DIVISOR == 0 else 1)
     if kind is None and isinstance(arg, list):
         raise TypeError(
             f"a block program takes arrays, numbers and tuples of them; got a list for {name}; pass tuple({name}), an "

@@ -14,7 +14,7 @@ from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, Windows
 from vkcompute.blocks.launching.composites import assembled
 from vkcompute.blocks.launching.parameter import is_const
 from vkcompute.compiled.composites import Forms, all_leaf_names
-from vkcompute.compiled.specialization import OFFSET, TRUTH, VALUE, CompileOptions, Specialization, iterations_of
+from vkcompute.compiled.specialization import LOOP, OFFSET, TRUTH, VALUE, CompileOptions, Specialization, iterations_of
 from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
 from vkcompute.frontend.source import Definition
@@ -159,6 +159,7 @@ def build(
     names = all_leaf_names(parameters, forms)
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
     compiler.check_bounds = options is not None and options.compilation.check_bounds
+    compiler.asserts = options is None or options.asserts
     compiler.read_only = _read_only(definition, names)
     built = Built(compiler, {}, {}, [], len(names))
     given = {**constants, **_arguments(built, names, signature)}
@@ -268,7 +269,8 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
         )
     except LoweringError as error:
         if error.location is not None:
-            raise KernelError(str(error.location).replace("\0", str(error))) from None
+            location = str(error.location)
+            raise KernelError(location.replace("\0" if "\0" in location else LOOP, str(error), 1)) from None
         raise definition.source.error(definition.source.tree, error) from None
     made = optimized(kernel.function, options.compilation, is_uniform=True)
     if made.array_bindings is not None and kernel.aliases:  # packed arrays cannot be bound once more

@@ -2,12 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
+from vkcompute.blocks.compiler.types import DTYPES, Dtype, dtype_of
 from vkcompute.blocks.launching.arguments import OPTIONS, exact_key
+from vkcompute.blocks.launching.build import ArrayType, IntType
 from vkcompute.blocks.launching.launched import Launched
 from vkcompute.errors import MissingFeature
+
+
+class NamedTypes(NamedTuple):
+    """The types and constants that a program is compiled for.
+
+    Attributes:
+        signature: Triton's names of the types, as "*fp32", "i64" or "constexpr", by parameter.
+        constants: the values of constants by parameter, also of ints that are 1.
+    """
+
+    signature: dict[str, str]
+    constants: dict[str, Any]
+
+
+def _types(program: Any, args: Sequence[Any]) -> NamedTypes:
+    """Returns the names of the types of arguments, in the order of the parameters."""
+
+    def typed(arg: Any) -> ArrayType | None:
+        dtype = dtype_of(arg.dtype) if isinstance(getattr(arg, "shape", None), tuple) else None
+        return None if dtype is None else ArrayType("", False, False, f"*{_short(dtype)}")
+
+    constants, signature = program.parameters.typed(args, typed, {})
+    names = program.arg_names
+    kinds = {names[at]: "constexpr" for at in constants}
+    for at, kind in signature.items():
+        kinds[names[at]] = str(kind.element) if isinstance(kind, ArrayType) else _of_number(kind)
+    return NamedTypes({name: kinds[name] for name in names}, {names[at]: value for at, value in constants.items()})
+
+
+def _of_number(kind: Any) -> str:
+    if kind is bool:
+        return "u1"
+    return "fp32" if kind is float else _short(DTYPES[kind.name if isinstance(kind, IntType) else str(kind)])
+
+
+def _short(dtype: Dtype) -> str:
+    """Returns Triton's name of a dtype, as "i32" and "bf16"."""
+    return str(dtype).replace("uint", "u").replace("int", "i")
 
 
 class CompiledKernel(Launched):
@@ -32,8 +73,9 @@ class CompiledKernel(Launched):
         pairs = zip(self.arg_names, ordered, program.parameters.constexprs, strict=True)
         self._constants = {name: value for name, value, constexpr in pairs if constexpr}
         self.kernel, shared_nbytes = program.launcher.compiled(grid, args, named)
+        self.name: str = self.kernel.name if program.name_of is None else program.name_of(_types(program, ordered))
         self.metadata = SimpleNamespace(
-            name=self.__name__, shared=max(1, shared_nbytes), num_warps=options.n_warps, num_stages=1, num_ctas=1
+            name=self.name, shared=max(1, shared_nbytes), num_warps=options.n_warps, num_stages=1, num_ctas=1
         )
 
     @property

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.blocks.launching.arguments import Parameters
-from vkcompute.blocks.launching.compiled import CompiledKernel
+from vkcompute.blocks.launching.compiled import CompiledKernel, NamedTypes
 from vkcompute.blocks.launching.launched import Launched
 from vkcompute.blocks.launching.parameter import KernelParam
 from vkcompute.errors import hides_calls
@@ -41,6 +41,7 @@ class JITFunction(Launched):
 
     Args:
         is_internal: as made by `block_program`.
+        repr: returns the name of a compiled program for its `NamedTypes`; None for the function's name.
 
     Attributes:
         fn: the function.
@@ -58,7 +59,9 @@ class JITFunction(Launched):
         do_not_specialize: Iterable[str | int] = (),
         do_not_specialize_on_alignment: Iterable[str | int] = (),
         is_internal: bool = False,
+        repr: Callable[[NamedTypes], str] | None = None,
     ) -> None:
+        self.name_of = repr
         self._debug, self._is_internal, self.must_use_result = debug, is_internal, False
         functools.update_wrapper(self, function)
         self.fn, self.definition = function, definition_of(function, "a block program", takes_rest=True)
@@ -208,7 +211,8 @@ def jit(
         do_not_specialize: names or indices of ints for which no program is compiled anew: 1 is no constant, and
             multiples of 16 are not known to be such. Names of no parameter have no effect.
         do_not_specialize_on_alignment: those of ints whose multiples of 16 are not known to be such.
-        version, repr, launch_metadata, noinline: have no effect.
+        repr: returns the name of a program compiled by `warmup`, given its `signature` and `constants` by parameter.
+        version, launch_metadata, noinline: have no effect.
 
     Raises:
         KernelError: there is no source; or, at a launch, the program does something that is not supported.
@@ -217,6 +221,7 @@ def jit(
         "debug": bool(debug),
         "do_not_specialize": do_not_specialize or (),
         "do_not_specialize_on_alignment": do_not_specialize_on_alignment or (),
+        "repr": repr,
     }
     if function is None:
         return partial(jit, **options)
