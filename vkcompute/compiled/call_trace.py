@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from vkcompute.compiled.call_series import in_series
 from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
@@ -197,12 +198,14 @@ class CallTrace:
     # -- the end of a trace -------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Checks that the call can be repeated, once it has returned."""
+        """Checks that the call can be repeated, once it has returned, and joins its steps to series."""
         written = {at for step in self.steps for at in getattr(step, "written", ())}
         if self._lazy:
             self.refuse("it does not compute a lazy argument")
         if not written.isdisjoint(self._kept):
             self.refuse("it writes to constants")
+        self.steps = in_series(self.steps, self.n_slots, len(self._arrays))
+        self.n_slots += 1
 
     def close(self) -> None:
         """Ends the notes of buffers that are freed."""
@@ -220,6 +223,10 @@ class CallTrace:
     def is_own(self, slot: int) -> bool:
         """True if a slot is memory that each call allocates."""
         return slot >= len(self._arrays) and slot not in self._kept
+
+    def is_constant(self, slot: int) -> bool:
+        """True if a slot is memory whose content is the same in all calls."""
+        return slot in self._kept
 
     def _ignores(self) -> bool:
         """True if a note has no effect; refuses calls of too many steps, and those on devices that are full."""
