@@ -116,7 +116,7 @@ def test_a_series_that_fails_is_the_error_of_its_results(gpu: vc.Runtime) -> Non
         raise ZeroDivisionError("it was cut short")
 
     with pytest.raises(ZeroDivisionError):
-        gpu.scheduler.enqueue_series([(fail, ())], [x.span], [y.span], [], 0)
+        gpu.scheduler.enqueue_series([(fail, ())], [x.span], [y.span], [])
     with pytest.raises(ZeroDivisionError, match="it was cut short"):
         x.numpy()
     assert not (y + x.fill(0)).numpy().any()

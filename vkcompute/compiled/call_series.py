@@ -96,7 +96,8 @@ class Series:
             return False
         writes = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._writes]
         reads = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._reads]
-        if not runtime.scheduler.enqueue_series(known[0], writes, reads, self._costs, self._copied):
+        n = len(self._work)
+        if not runtime.scheduler.enqueue_series(known[0], writes, reads, self._costs, n, self._copied):
             return False
         for at in self._freed:
             buffers[at] = None

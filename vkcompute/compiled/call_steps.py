@@ -44,8 +44,14 @@ class Memory:
 
     def __init__(self, runtime: Runtime, arrays: Sequence[Array], n_own: int) -> None:
         self.runtime = runtime
-        self.buffers: list[Any] = [x._buffer or x.buffer for x in arrays] + [None] * n_own
-        self.bases = [x._offset for x in arrays] + [0] * n_own
+        self.buffers: list[Any]
+        if len(arrays) == 1:  # most functions have one: faster than comprehensions
+            array = arrays[0]
+            self.buffers, self.bases = [array._buffer or array.buffer], [array._offset]
+        else:
+            self.buffers, self.bases = [x._buffer or x.buffer for x in arrays], [x._offset for x in arrays]
+        self.buffers += [None] * n_own
+        self.bases += [0] * n_own
 
     def range(self, part: Part) -> Range:
         """Returns the range of a part."""

@@ -31,23 +31,20 @@ class Origin:
 
     Attributes:
         reader: the reference to the array that the buffers of the leaves have.
+        made: the operands once somebody has asked for them, under 0. Before, no array between the leaves and the result
+            is computed.
     """
 
-    __slots__ = ("_made", "call", "leaves", "reader", "runtime")
+    __slots__ = ("call", "leaves", "made", "reader", "runtime")
     reader: Reader
 
     def __init__(self, call: Call, runtime: Runtime, leaves: Sequence[Array]) -> None:
         self.call, self.runtime, self.leaves = call, runtime, leaves
-        self._made: dict[int, Sequence[Any]] = {}
+        self.made: dict[int, Sequence[Any]] = {}
 
     def operands(self) -> Sequence[Any]:
         """Returns the operands, the same to all threads."""
-        return self._made.get(0) or self._made.setdefault(0, self.call.operands(self))
-
-    @property
-    def is_closed(self) -> bool:
-        """True while nobody has asked for the operands: then no array between the leaves and the result is computed."""
-        return not self._made
+        return self.made.get(0) or self.made.setdefault(0, self.call.operands(self))
 
 
 class ComputePlan:
@@ -66,7 +63,7 @@ class ComputePlan:
     ) -> None:
         self._steps, self._n_slots, self._views, self._order = steps, n_slots, views, order
 
-    def of_leaves(self, order: Sequence[int]) -> ComputePlan:
+    def of_leaves(self, order: Sequence[int] | None) -> ComputePlan:
         """Returns the plan for the leaves of an origin, which has no other lazy arrays."""
         return ComputePlan(self._steps, self._n_slots, self._views[:1], order)
 
@@ -97,7 +94,7 @@ def computed(array: Array, compute: Callable[[Array], Array]) -> Array:
         return compute(array)
     expression: Any = array._expression
     origin: Origin | None = expression.origin
-    if origin is None or not origin.is_closed or origin.runtime.scheduler.tracers:
+    if origin is None or origin.made or origin.runtime.scheduler.tracers:
         return _computed(array, compute)
     key = origin.call, len(expression.readers) > 1
     plan = _plans.get(origin.runtime, key)
@@ -136,11 +133,12 @@ def _computed(array: Array, compute: Callable[[Array], Array], of_origin: tuple[
     return result
 
 
-def _numbers(array: Array, leaves: Sequence[Array]) -> list[int]:
-    """Returns the numbers of arrays among the leaves of the origin of a lazy array."""
+def _numbers(array: Array, leaves: Sequence[Array]) -> list[int] | None:
+    """Returns the numbers of arrays among the leaves of the origin of a lazy array; None if they are these."""
     expression: Any = array._expression
     numbers = {id(leaf): at for at, leaf in enumerate(expression.origin.leaves)}
-    return [numbers[id(leaf)] for leaf in leaves]
+    order = [numbers[id(leaf)] for leaf in leaves]
+    return None if order == [*range(len(numbers))] else order
 
 
 def _plan_of(trace: CallTrace, result: Array, nodes: Sequence[Array]) -> ComputePlan | None:

@@ -175,12 +175,14 @@ class Scheduler:
         writes: Sequence[Range],
         reads: Sequence[Range],
         costs: Sequence[Cost],
-        n_copied: int,
+        n: int = 1,
+        n_copied: int = 0,
     ) -> bool:
         """Launches commands as one task: methods of `Recorder` with their arguments, barriers between them included.
 
         Args:
             costs: of those that have one.
+            n: the number of those that are no barriers.
             n_copied: bytes that copies among them move.
 
         Returns:
@@ -203,7 +205,7 @@ class Scheduler:
                 raise
             for cost in costs:
                 target.add_cost(cost, 1.0)
-            self._end(target, n_copied, n=len(commands))
+            self._end(target, n_copied, n=n)
         if waiting or self.is_ahead:
             self.unlocked()
         return True
@@ -456,7 +458,7 @@ class Scheduler:
     def _end(
         self, target: CommandQueue, nbytes: int, cost: Cost = NOTHING, fraction: float = 1.0, n: int = 1
     ) -> QueuedTask:
-        """Counts the newest task as recorded, of `n` commands, and submits the batch if it is full."""
+        """Counts the newest task as recorded, of `n` launches, and submits the batch if it is full."""
         if cost is not NOTHING:
             target.add_cost(cost, fraction)
         target.recorded = target.task
