@@ -121,35 +121,45 @@ class Series:
             return made
 
 
-def in_series(steps: Sequence[Step], slot: int, n_arguments: int) -> list[Step]:
+def in_series(steps: Sequence[Step], slot: int, kept: Set[int]) -> list[Step]:
     """Returns steps with those that follow each other as series; with a report around all, if all depends on it.
 
     Args:
         slot: a free one, for temporary memory.
-        n_arguments: the number of slots of the arguments' memory.
+        kept: slots of the arguments' memory, and of results; what is allocated for others is temporary.
     """
     reports = [step for step in steps if type(step) is Report]
-    every = [inner for step in steps for inner in (step.steps if type(step) is Report else (step,))]
-    freed = {step.slot for step in every if type(step) is Free}
-    kept = {*range(n_arguments), *[x.slot for x in every if type(x) is Allocate and x.slot not in freed]}
+    every = [inner for step in steps for inner in _inside(step)]
     is_flat = not any(type(step) is Report for step in every)
     if reports and is_flat and all(_is_needed(report, steps, kept) for report in reports):
-        result = _joined(every, slot)
+        result = _joined(every, slot, kept)
         for report in reversed(reports):
             result = [report.with_steps(result)]
         return result
     result = []
-    for is_report, group in groupby(steps, lambda step: type(step) is Report):
-        if is_report:
-            result += [step.with_steps(_joined(step.steps, slot)) for step in group if type(step) is Report]
-        else:
-            result += _joined([*group], slot)
+    groups = [[*group] for _, group in groupby(steps, lambda step: step if type(step) is Report else None)]
+    for group in groups:
+        others = {at for other in groups if other is not group for step in other for at in _accessed(step)}
+        first = group[0]
+        joined = _joined(first.steps if type(first) is Report else group, slot, kept | others)
+        result += [first.with_steps(joined)] if type(first) is Report else joined
     return result
 
 
-def _joined(steps: Sequence[Step], slot: int) -> list[Step]:
+def _inside(step: Step) -> Sequence[Step]:
+    """Returns the steps of a report; any other step itself."""
+    return step.steps if type(step) is Report else (step,)
+
+
+def _accessed(step: Step) -> set[int]:
+    """Returns the slots that a step accesses or frees, or those in it."""
+    slots = {inner.slot for inner in _inside(step) if type(inner) is Free}
+    return slots | {part[0] for x in _inside(step) if isinstance(x, _WORK) for part in (*x.writes, *x.reads)}
+
+
+def _joined(steps: Sequence[Step], slot: int, kept: Set[int]) -> list[Step]:
     """Returns steps as a series; as they are if they launch one task, use much temporary memory, or report."""
-    layout = layout_of(steps)
+    layout = layout_of(steps, kept)
     n_tasks = sum([isinstance(step, _WORK) for step in steps])
     if n_tasks < 2 or layout.nbytes > _MOST_TEMPORARY or not all(isinstance(step, _MEMBERS) for step in steps):
         return [*steps]
@@ -178,15 +188,18 @@ def _overlap(part: Part, other: Part) -> bool:
     return part[0] == other[0] and part[1] < other[2] and other[1] < part[2]
 
 
-def layout_of(steps: Sequence[Step]) -> Layout:
-    """Returns a place for each buffer that the steps allocate and free; one that is freed gives its place to others."""
-    freed = {step.slot for step in steps if type(step) is Free}
+def layout_of(steps: Sequence[Step], kept: Set[int]) -> Layout:
+    """Returns a place for each buffer that the steps allocate; one that is freed gives its place to others.
+
+    Args:
+        kept: slots of buffers that have an allocation of their own.
+    """
     sizes: dict[int, int] = {}
     starts: dict[int, int] = {}
     unused: dict[int, list[int]] = {}
     end = 0
     for step in steps:
-        if type(step) is Allocate and step.slot in freed:
+        if type(step) is Allocate and step.slot not in kept:
             sizes[step.slot] = nbytes = -(-max(step.nbytes, 1) // _ALIGNMENT) * _ALIGNMENT
             if unused.get(nbytes):
                 starts[step.slot] = unused[nbytes].pop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -198,14 +198,18 @@ class CallTrace:
     # -- the end of a trace -------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Checks that the call can be repeated, once it has returned, and joins its steps to series."""
+        """Checks that the call can be repeated, once it has returned."""
         written = {at for step in self.steps for at in getattr(step, "written", ())}
         if self._lazy:
             self.refuse("it does not compute a lazy argument")
         if not written.isdisjoint(self._kept):
             self.refuse("it writes to constants")
-        self.steps = in_series(self.steps, self.n_slots, len(self._arrays))
-        self.n_slots += 1
+        self.n_slots += 1  # for temporary memory
+
+    def series(self, results: Iterable[View | None]) -> list[Step]:
+        """Returns the steps as series: what is allocated for other memory than that of results is temporary."""
+        kept = {*range(len(self._arrays)), *[view.slot for view in results if view is not None]}
+        return in_series(self.steps, self.n_slots - 1, kept)
 
     def close(self) -> None:
         """Ends the notes of buffers that are freed."""

@@ -247,7 +247,8 @@ def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan
         return None
     if trace.reason or not (trace.steps or any(type(value) is Node for value in results.values)):
         return None
-    return CallPlan(trace.steps, trace.n_slots, results.values, made)
+    steps = trace.series([value for value in results.values if type(value) is View])
+    return CallPlan(steps, trace.n_slots, results.values, made)
 
 
 def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:

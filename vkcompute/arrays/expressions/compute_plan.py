@@ -53,19 +53,26 @@ class ComputePlan:
     Args:
         views: the memory of each lazy array, in the order of the key: None for one that stays lazy. The first one is
             the array that is computed.
+        of_first: the steps that keep the first one's memory alone.
         order: the number of each of its arrays in memory among those of an origin; None for the key's own order.
     """
 
-    __slots__ = ("_n_slots", "_order", "_steps", "_views")
+    __slots__ = ("_n_slots", "_of_first", "_order", "_steps", "_views")
 
     def __init__(
-        self, steps: Sequence[Step], n_slots: int, views: Sequence[View | None], order: Sequence[int] | None = None
+        self,
+        steps: Sequence[Step],
+        n_slots: int,
+        views: Sequence[View | None],
+        of_first: Sequence[Step],
+        order: Sequence[int] | None = None,
     ) -> None:
-        self._steps, self._n_slots, self._views, self._order = steps, n_slots, views, order
+        self._steps, self._n_slots, self._views = steps, n_slots, views
+        self._of_first, self._order = of_first, order
 
     def of_leaves(self, order: Sequence[int] | None) -> ComputePlan:
         """Returns the plan for the leaves of an origin, which has no other lazy arrays."""
-        return ComputePlan(self._steps, self._n_slots, self._views[:1], order)
+        return ComputePlan(self._of_first, self._n_slots, self._views[:1], self._of_first, order)
 
     def run(self, runtime: Runtime, leaves: Sequence[Array], nodes: Sequence[Array]) -> Array:
         """Runs the steps, and returns the memory of the first node; gives others theirs. Requires the device's lock."""
@@ -147,7 +154,7 @@ def _plan_of(trace: CallTrace, result: Array, nodes: Sequence[Array]) -> Compute
     views = [None if array is None else trace.view(array) for array in memory]
     if trace.reason or any(array is not None and view is None for array, view in zip(memory, views, strict=True)):
         return None
-    return ComputePlan(trace.steps, trace.n_slots, views)
+    return ComputePlan(trace.series(views), trace.n_slots, views, trace.series(views[:1]))
 
 
 def _add(key: list[Any], array: Array, leaves: list[Array], nodes: list[Array], seen: dict[int, int]) -> None:
