@@ -2,9 +2,9 @@
 
 python benchmarks/steady.py --steps 10000
 
-After each tenth of the steps, with no work pending, it prints the time of a step, RssAnon (anonymous resident memory,
-on Linux), what `Runtime.memory` reports, the number of open handles, and the plans that are kept. The status is 1 if
-one of these is larger at the end than after half of the steps.
+It prints a line after each tenth of the steps, with no work pending. The line has the time of a step, RssAnon
+(anonymous resident memory, on Linux), memory by `Runtime.memory`, open handles and plans. The status is 1 if one of
+these is larger at the end than after half of the steps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RSS_BYTES = 4 * MIB  # as in soak.py: allocators of the host and of drivers var
 
 
 class Sample(NamedTuple):
-    """What a process holds with no work pending."""
+    """Memory, handles and plans of the process, with no work pending."""
 
     rss_bytes: int
     used_bytes: int
