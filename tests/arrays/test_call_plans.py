@@ -179,6 +179,90 @@ def test_assignments_after_which_lazy_arrays_read_the_old_elements(gpu: vc.Runti
         assert x.numpy().tolist() == [[10 + k] * 2, [k] * 2, [10 + k] * 2]
 
 
+LAZY: dict[str, Function] = {
+    "mean": lambda x: vnp.mean(x, axis=1),
+    "var": lambda x: vnp.var(x, axis=0),
+    "argmax": lambda x: vnp.argmax(x, axis=1),
+    "sum": lambda x: vnp.sum(x * x),
+    "clip": lambda x: vnp.clip(x, 0, 4),
+    "of a transposed view": lambda x: vnp.std(x.T, axis=1),
+}
+
+
+def _reshape(x: vc.Array) -> None:
+    x.shape = (x.size,)
+
+
+def _closed(x: vc.Array) -> None:
+    x.close()
+
+
+BETWEEN: dict[str, Function] = {
+    "nothing": lambda x, made, others: None,
+    "the argument is overwritten": lambda x, made, others: x.fill(9),
+    "a part of it is": lambda x, made, others: x.__setitem__(0, 9),
+    "the argument has another shape": lambda x, made, others: _reshape(x),
+    "the argument is closed": lambda x, made, others: _closed(x),
+    "another result is computed from it": lambda x, made, others: (made * 2).numpy(),
+    "two others are, together": lambda x, made, others: [(made + made).numpy(), (made * 3).compute()],
+    "it is asked how it is computed": lambda x, made, others: vnp.info(made),
+    "another result waits for it": lambda x, made, others: others.append(made * 2 + 1),
+    "a graph reads it": lambda x, made, others: _recorded(made),
+}
+
+
+def _recorded(made: vc.Array) -> None:
+    out = vnp.zeros_like(made)
+    with made.runtime.record() as graph:
+        out.copy_from(made * 2)
+    graph.run()
+    np.testing.assert_array_equal(out.numpy(), made.numpy() * 2)
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_lazy_results_are_those_of_the_time_of_the_call(
+    gpu: vc.Runtime, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The expressions of repeated calls have no operands until these are needed."""
+    function = LAZY[name]
+    hosts = [np.random.default_rng(seed).normal(size=(6, 10)).astype(np.float32) * 5 for seed in range(len(BETWEEN))]
+    monkeypatch.setattr(call_plans, "are_used", False)
+    expected = [function(gpu.array(host)).numpy() for host in hosts]
+    monkeypatch.setattr(call_plans, "are_used", True)
+    for _ in range(2):
+        arrays = [gpu.array(host) for host in hosts]
+        made = [function(x) for x in arrays]
+        others: list[Any] = []
+        for x, result, between in zip(arrays, made, BETWEEN.values(), strict=True):
+            between(x, result, others)
+        made.append(function(arrays[0]))
+        for result, right in zip(reversed(made), [expected[0], *reversed(expected)], strict=True):
+            assert result.dtype == right.dtype
+            np.testing.assert_array_equal(result.numpy(), right)
+        at = [*BETWEEN].index("another result waits for it")
+        np.testing.assert_array_equal(others[0].numpy(), (made[at] * 2 + 1).numpy())
+
+
+def test_operands_that_several_threads_need_at_once(gpu: vc.Runtime) -> None:
+    host = np.random.default_rng(0).normal(size=(6, 10)).astype(np.float32)
+    for _ in range(3):
+        made = vnp.var(gpu.array(host), axis=1)
+        results: list[Any] = [None] * 4
+        start = threading.Barrier(4)
+
+        def work(at: int, made: vc.Array = made, results: list[Any] = results, start: Any = start) -> None:
+            start.wait()
+            results[at] = (made * (at + 1)).numpy()
+
+        threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for at, result in enumerate(results):
+            np.testing.assert_array_equal(result, made.numpy() * (at + 1))
+
+
 def test_indices_out_of_range_are_errors_in_each_call(gpu: vc.Runtime) -> None:
     x = gpu.array(np.arange(4, dtype=np.float32))
     for index in (1, 9, -4, -5, 3, 4):

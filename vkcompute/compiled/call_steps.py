@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from vkcompute.compiled.completion import expect
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
+from vkcompute.core.command import Recorder
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.deferred_calls import waiting
 from vkcompute.runtime.memory.array import Array
@@ -22,6 +23,8 @@ from vkcompute.runtime.scheduling.cost import Cost
 
 Part = tuple[int, int, int]
 """A range of a slot: (slot, start, stop) in bytes from its first one; of a binding, (slot, start, number of bytes)."""
+Command = tuple[Callable[..., None], tuple[Any, ...]]
+"""A method of `Recorder` and its arguments."""
 
 
 class Memory:
@@ -41,14 +44,27 @@ class Memory:
 
     def __init__(self, runtime: Runtime, arrays: Sequence[Array], n_own: int) -> None:
         self.runtime = runtime
-        self.buffers: list[Any] = [x._buffer or x.buffer for x in arrays] + [None] * n_own
-        self.bases = [x._offset for x in arrays] + [0] * n_own
+        self.buffers: list[Any]
+        if len(arrays) == 1:  # most functions have one: faster than comprehensions
+            array = arrays[0]
+            self.buffers, self.bases = [array._buffer or array.buffer], [array._offset]
+        else:
+            self.buffers, self.bases = [x._buffer or x.buffer for x in arrays], [x._offset for x in arrays]
+        self.buffers += [None] * n_own
+        self.bases += [0] * n_own
 
     def range(self, part: Part) -> Range:
         """Returns the range of a part."""
         at, start, stop = part
         base = self.bases[at]
         return self.buffers[at], base + start, base + stop
+
+
+def moved(part: Part, places: Mapping[int, tuple[int, int]]) -> Part:
+    """Returns a part with another slot, and its distance there, in place of its own; `places` has them by slot."""
+    at, start, stop = part
+    place = places.get(at)
+    return part if place is None else (place[0], place[1] + start, place[1] + stop)
 
 
 class Step(Protocol):
@@ -90,14 +106,14 @@ class Free:
 class Keep:
     """Puts a buffer whose content is the same in all calls into a slot."""
 
-    __slots__ = ("_buffer", "slot")
+    __slots__ = ("buffer", "slot")
 
     def __init__(self, slot: int, buffer: Buffer) -> None:
-        self.slot, self._buffer = slot, buffer
+        self.slot, self.buffer = slot, buffer
 
     def run(self, memory: Memory) -> None:
         """Sets the slot."""
-        memory.buffers[self.slot] = self._buffer
+        memory.buffers[self.slot] = self.buffer
 
 
 class Launch:
@@ -106,9 +122,13 @@ class Launch:
     Args:
         writes, reads: of each binding, in order: by these `in_place` finds buffers that have moved.
         bound: the part of each binding, with its number of bytes; it begins where one that is written or read does.
+
+    Attributes:
+        nbytes: that a copy moves; none.
     """
 
-    __slots__ = ("_bound", "_cost", "_kernel", "_n_writes", "_program", "_rest", "_spans", "written")
+    __slots__ = ("_bound", "_kernel", "_n_writes", "_program", "_rest", "_spans", "cost", "reads", "writes", "written")
+    nbytes = 0
 
     def __init__(
         self,
@@ -119,22 +139,39 @@ class Launch:
         reads: Sequence[Part],
         bound: Sequence[Part],
     ) -> None:
-        self._kernel, self._cost, self._bound = kernel, cost, bound
+        self._kernel, self.cost, self._bound = kernel, cost, bound
         self._program, self._rest = tuple(command[:3]), tuple(command[4:])
+        self.writes, self.reads = writes, reads
         self._spans, self._n_writes = [*writes, *reads], len(writes)
         self.written = [at for at, _, _ in writes]
 
+    def moved(self, places: Mapping[int, tuple[int, int]]) -> Launch:
+        """Returns the launch with parts moved to other slots: see `moved`."""
+        writes, reads = ([moved(part, places) for part in parts] for parts in (self.writes, self.reads))
+        bound = [(*moved(part, places)[:2], part[2]) for part in self._bound]
+        return Launch(self._kernel, self.cost, (*self._program, None, *self._rest), writes, reads, bound)
+
     def run(self, memory: Memory) -> None:
         """Launches the kernel."""
-        buffers, bases, runtime, n_writes = memory.buffers, memory.bases, memory.runtime, self._n_writes
+        command, sets, spans = self._command(memory)
+        keep, n_writes = (self._kernel, sets, self.cost, ()), self._n_writes
+        memory.runtime.scheduler.enqueue(command, spans[:n_writes], spans[n_writes:], None, keep)
+
+    def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
+        """Returns the commands for the places of the buffers, and appends what these need. Requires the lock."""
+        command, sets, _ = self._command(memory)
+        kept += self._kernel, sets
+        return [(Recorder.dispatch, command)]
+
+    def _command(self, memory: Memory) -> tuple[tuple[Any, ...], DescriptorSets, list[Range]]:
+        """Returns the command with its descriptor sets, and the ranges that it writes and reads."""
+        buffers, bases = memory.buffers, memory.bases
         spans = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._spans]
         key = (self, *[buffer.location + start for buffer, start, _ in spans])
-        sets: DescriptorSets | None = runtime.plans.get(key)
+        sets: DescriptorSets | None = memory.runtime.plans.get(key)
         if sets is None:
             sets = self._sets(memory, spans, key)
-        command = *self._program, sets.handles, *self._rest
-        keep = self._kernel, sets, self._cost, ()
-        runtime.scheduler.enqueue(command, spans[:n_writes], spans[n_writes:], None, keep)
+        return (*self._program, sets.handles, *self._rest), sets, spans
 
     def _sets(self, memory: Memory, spans: Sequence[Range], key: tuple[Any, ...]) -> DescriptorSets:
         """Makes the descriptor sets for the places of the buffers, and keeps them."""
@@ -164,10 +201,20 @@ def _enqueue(memory: Memory, target: Range, sources: Sequence[Range], make: Call
 class Fill:
     """Fills a part with a 32-bit word."""
 
-    __slots__ = ("_part", "_word", "written")
+    __slots__ = ("_part", "_word", "nbytes", "reads", "writes", "written")
 
     def __init__(self, part: Part, word: int) -> None:
         self._part, self._word, self.written = part, word, [part[0]]
+        self.writes, self.reads, self.nbytes = [part], list[Part](), part[2] - part[1]
+
+    def moved(self, places: Mapping[int, tuple[int, int]]) -> Fill:
+        """Returns the fill of a part of another slot: see `moved`."""
+        return Fill(moved(self._part, places), self._word)
+
+    def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
+        """Returns the commands, as those of `Launch`."""
+        buffer, start, stop = memory.range(self._part)
+        return [(Recorder.fill, (buffer.block.handle, buffer.offset + start, stop - start, self._word))]
 
     def run(self, memory: Memory) -> None:
         """Fills the bytes."""
@@ -183,11 +230,33 @@ class Copy:
             number of bytes) per row.
     """
 
-    __slots__ = ("_sources", "_tables", "_target", "written")
+    __slots__ = ("_sources", "_tables", "_target", "nbytes", "reads", "writes", "written")
 
     def __init__(self, sources: Sequence[tuple[Part, npt.NDArray[np.int64]]], target: Part) -> None:
         self._sources, self._tables = [part for part, _ in sources], [table for _, table in sources]
         self._target, self.written = target, [target[0]]
+        self.writes, self.nbytes = [target], target[2] - target[1]
+        leaves_gaps = sum([int(table[:, 2].sum()) for table in self._tables]) != self.nbytes
+        self.reads = [*self._sources, target] if leaves_gaps else self._sources  # as by `bytes_read`
+
+    def moved(self, places: Mapping[int, tuple[int, int]]) -> Copy:
+        """Returns the copy with parts moved to other slots: see `moved`."""
+        sources = []
+        for part, table in zip(self._sources, self._tables, strict=True):
+            distances = [places.get(slot, (slot, 0))[1] for slot in (part[0], self._target[0])]
+            sources.append((moved(part, places), table + np.array((*distances, 0))))
+        return Copy(sources, moved(self._target, places))
+
+    def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
+        """Returns the commands, as those of `Launch`."""
+        target, sources = memory.range(self._target), [memory.range(part) for part in self._sources]
+        parts, goal = self._task(memory, target, sources).parts, target[0].block.handle
+        return [(Recorder.copy, (source[0].block.handle, goal, regions, n)) for source, regions, n in parts]
+
+    @property
+    def n_regions(self) -> int:
+        """The number of regions."""
+        return sum(map(len, self._tables))
 
     def joined(self, later: Copy) -> Copy | None:
         """Returns both as one copy; None if these have an order: both write some bytes, or one reads what is written.
@@ -225,21 +294,27 @@ class Report:
 
     Args:
         n_words, read: as of `expect`.
+
+    Attributes:
         steps: the steps, with the buffer in a slot.
     """
 
-    __slots__ = ("_n_words", "_read", "_slot", "_steps", "written")
+    __slots__ = ("_n_words", "_read", "_slot", "steps", "written")
 
     def __init__(self, slot: int, n_words: int, read: Callable[[Any], Exception | None], steps: Sequence[Step]) -> None:
-        self._slot, self._n_words, self._read, self._steps = slot, n_words, read, steps
+        self._slot, self._n_words, self._read, self.steps = slot, n_words, read, steps
         self.written = [at for step in steps for at in getattr(step, "written", ())]
+
+    def with_steps(self, steps: Sequence[Step]) -> Report:
+        """Returns the same for other steps."""
+        return Report(self._slot, self._n_words, self._read, steps)
 
     def run(self, memory: Memory) -> None:
         """Runs the steps, and registers the callback."""
 
         def launch(buffer: Array) -> None:
             memory.buffers[self._slot] = buffer.buffer
-            for step in self._steps:
+            for step in self.steps:
                 step.run(memory)
             memory.buffers[self._slot] = None
 

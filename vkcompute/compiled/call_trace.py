@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from vkcompute.compiled.call_series import in_series
 from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
@@ -203,6 +204,12 @@ class CallTrace:
             self.refuse("it does not compute a lazy argument")
         if not written.isdisjoint(self._kept):
             self.refuse("it writes to constants")
+        self.n_slots += 1  # for temporary memory
+
+    def series(self, results: Iterable[View | None]) -> list[Step]:
+        """Returns the steps as series: what is allocated for other memory than that of results is temporary."""
+        kept = {*range(len(self._arrays)), *[view.slot for view in results if view is not None]}
+        return in_series(self.steps, self.n_slots - 1, kept)
 
     def close(self) -> None:
         """Ends the notes of buffers that are freed."""
@@ -220,6 +227,10 @@ class CallTrace:
     def is_own(self, slot: int) -> bool:
         """True if a slot is memory that each call allocates."""
         return slot >= len(self._arrays) and slot not in self._kept
+
+    def is_constant(self, slot: int) -> bool:
+        """True if a slot is memory whose content is the same in all calls."""
+        return slot in self._kept
 
     def _ignores(self) -> bool:
         """True if a note has no effect; refuses calls of too many steps, and those on devices that are full."""

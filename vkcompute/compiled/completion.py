@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.array import Array, allocate
 from vkcompute.runtime.memory.context import cached
@@ -17,6 +18,8 @@ from vkcompute.runtime.runtime import Runtime
 
 _T = TypeVar("_T")
 Words = npt.NDArray[np.uint32]
+_Report = tuple[Array, Buffer, Words]
+"""An array for the host, its buffer, and its words on the host; the buffer never moves."""
 _MOST_PENDING = 64  # launches whose reports have not been read
 
 
@@ -35,15 +38,14 @@ def expect(runtime: Runtime, n_words: int, read: Callable[[Words], Exception | N
         scheduler.finish()
     free = _free(runtime).setdefault(n_words, [])
     try:
-        buffer = free.pop()
+        report = free.pop()
     except IndexError:  # there is none, or another thread has taken it
-        buffer = _new(runtime, n_words)
-    memory = buffer.buffer
-    words = host_view(memory, 0, buffer.nbytes).view(np.uint32)
+        report = _new(runtime, n_words)
+    buffer, memory, words = report
 
     def on_completion() -> Exception | None:
         error = read(words)
-        free.append(buffer)  # not reached if `read` raises: the buffer may not be zero then
+        free.append(report)  # not reached if `read` raises: the buffer may not be zero then
         return error
 
     launch: Callable[[], _T] = partial(run, buffer)
@@ -52,13 +54,14 @@ def expect(runtime: Runtime, n_words: int, read: Callable[[Words], Exception | N
     return scheduler.callbacks.register(memory, on_completion, launch)
 
 
-def _free(runtime: Runtime) -> dict[int, list[Array]]:
+def _free(runtime: Runtime) -> dict[int, list[_Report]]:
     """Returns number of words -> unused buffers of zeros; they are freed when memory runs short."""
-    return cached(runtime, "reports", dict[int, list[Array]], release=dict.clear)
+    return cached(runtime, "reports", dict[int, list[_Report]], release=dict.clear)
 
 
-def _new(runtime: Runtime, n_words: int) -> Array:
+def _new(runtime: Runtime, n_words: int) -> _Report:
     """Allocates a host-visible buffer of zeros."""
     array = allocate(runtime, lambda nbytes: runtime.device.buffer(nbytes, "download"), n_words, np.uint32)
-    host_view(array.buffer, 0, array.nbytes)[:] = 0
-    return array
+    words = host_view(array.buffer, 0, array.nbytes).view(np.uint32)
+    words[:] = 0
+    return array, array.buffer, words

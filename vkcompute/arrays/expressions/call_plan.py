@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.expressions import lazy
+from vkcompute.arrays.expressions.compute_plan import Origin
 from vkcompute.arrays.expressions.promotion import float_rule
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
-from vkcompute.compiled.call_steps import Memory, Step
+from vkcompute.compiled.call_steps import Keep, Memory, Step
 from vkcompute.compiled.call_trace import CallTrace, View
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling import current
 
 _MOST_ITEMS = 32  # of a sequence
@@ -35,29 +36,29 @@ class Node(NamedTuple):
     Attributes:
         expression: with any operands.
         operands: indices of values, and constants, each in a tuple of one.
-        is_inner: True if only another node, the only one among the results, has it as an operand.
     """
 
     expression: Any
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     operands: list[Any]
-    is_inner: bool
 
 
 class CallPlan:
     """Repeats a call on other arrays of the same layouts.
 
     Args:
-        values: arrays from which results are made, in order: an argument's index, a `View` or a `Node`.
+        values: arrays from which results are made, in order: an argument's index, a `View`, a constant, or a `Node`.
         result: the index of a value, None, or (type, results) for a sequence.
     """
 
-    __slots__ = ("_has_memory", "_n_slots", "_result", "_steps", "_values")
+    __slots__ = ("_leaves", "_n_slots", "_result", "_root", "_steps", "_uses_memory", "_values")
 
     def __init__(self, steps: Sequence[Step], n_slots: int, values: Sequence[Any], result: Any) -> None:
         self._steps, self._n_slots, self._values, self._result = steps, n_slots, values, result
-        self._has_memory = bool(steps) or any(type(value) is View for value in values)
+        self._uses_memory = any(type(x) is not Keep for x in steps) or any(type(value) is View for value in values)
+        self._leaves = [value for value in values if type(value) is not Node]
+        self._root: Node | None = values[result] if type(result) is int and type(values[result]) is Node else None
 
     def run(self, runtime: Runtime, arrays: Sequence[Array]) -> Any:
         """Runs the steps, and returns the results."""
@@ -65,34 +66,59 @@ class CallPlan:
         for array in arrays:
             if array._expression is not None:
                 array.compute()
-        if self._has_memory:
+        memory: Any = None
+        if self._uses_memory:
             memory = Memory(runtime, arrays, self._n_slots - len(arrays))
             for step in self._steps:
                 step.run(memory)
+        leaves = [
+            arrays[leaf] if type(leaf) is int else leaf if type(leaf) is Array else leaf.array(memory)
+            for leaf in self._leaves
+        ]
+        if self._root is not None and not runtime.scheduler.tracers:
+            return self._lazy(runtime, self._root, leaves)
         values: list[Array] = []
-        inner: list[Any] = []
+        others = iter(leaves)
         for value in self._values:
-            if type(value) is int:
-                values.append(arrays[value])
-            elif type(value) is View:
-                values.append(value.array(memory))
+            if type(value) is Node:
+                operands = _operands(value, values)
+                made = value.expression.on(operands)
+                values.append(lazy.pending(runtime, value.shape, value.dtype, made, operands))
             else:
-                values.append(_pending(runtime, value, values, inner))
+                values.append(next(others))
         return values[self._result] if type(self._result) is int else _made(self._result, values)
 
+    def _lazy(self, runtime: Runtime, root: Node, leaves: Sequence[Array]) -> Array:
+        """Makes the only result, a lazy array, without the others that only it needs."""
+        origin = Origin(self, runtime, leaves)
+        array = Array.lazy(runtime, root.shape, root.dtype, root.expression.on(None, origin))
+        origin.reader = reader = runtime.pending[id(array)]
+        for leaf in leaves:
+            (leaf._buffer or leaf.buffer).add_reader(reader)
+        if not lazy.fuses:
+            array.compute()
+        return array
 
-def _pending(runtime: Runtime, node: Node, values: Sequence[Array], inner: list[Any]) -> Array:
-    """Makes a lazy array. What an inner one reads is registered with the outer one, which alone computes it."""
-    expression, shape, dtype, given, is_inner = node
-    operands = tuple([values[x] if type(x) is int else x[0] for x in given])
-    made = expression.on(operands)
-    if is_inner and not runtime.scheduler.tracers:
-        inner.append(made)
-        return lazy.inner(runtime, shape, dtype, made)
-    array = lazy.pending(runtime, shape, dtype, made, operands)
-    if inner:
-        lazy.depend(array, inner)
-    return array
+    def operands(self, origin: Origin) -> Sequence[Any]:
+        """Makes the operands of the only result. What they read is registered with that, which alone computes them."""
+        values: list[Array] = []
+        operands: tuple[Any, ...] = ()
+        leaves = iter(origin.leaves)
+        for value in self._values:
+            if type(value) is not Node:
+                values.append(next(leaves))
+                continue
+            operands = _operands(value, values)
+            for operand in operands:
+                if type(operand) is Array and operand._expression is not None:
+                    operand._expression.readers.append(origin.reader)
+            if value is not self._root:
+                values.append(lazy.inner(origin.runtime, value.shape, value.dtype, value.expression.on(operands)))
+        return operands  # of the last one, the result
+
+
+def _operands(node: Node, values: Sequence[Array]) -> tuple[Any, ...]:
+    return tuple([values[x] if type(x) is int else x[0] for x in node.operands])
 
 
 def _made(result: Any, values: Sequence[Array]) -> Any:
@@ -140,11 +166,11 @@ class _Results:
             view = self._trace.view(array)
             if view is None or (is_result and not self._trace.is_own(view.slot)):
                 raise UnknownKeyError
-            return view
+            return array if self._trace.is_constant(view.slot) else view
         if not hasattr(expression, "on"):
             raise UnknownKeyError
         operands = [self._index(x) if type(x) is Array else (x,) for x in expression.operands]
-        return Node(expression.on(()), array.shape, array.dtype, operands, False)
+        return Node(expression.on(()), array.shape, array.dtype, operands)
 
 
 class Planned:
@@ -169,8 +195,8 @@ class Planned:
             key = None
         if key is None:
             return self._function(args, named)
-        runtime, entered = runtime_of(arrays[0]), current.innermost()
-        if entered is not None and entered is not runtime:  # a function such as `zeros_like` makes its result there
+        runtime: Any = arrays[0].runtime
+        if current.leads_elsewhere(runtime):  # a function such as `zeros_like` makes its result there
             return self._function(args, named)
         plan = self._plans.get(runtime, key)
         if plan is not None:
@@ -221,14 +247,8 @@ def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan
         return None
     if trace.reason or not (trace.steps or any(type(value) is Node for value in results.values)):
         return None
-    return CallPlan(trace.steps, trace.n_slots, _with_inner(results.values, made), made)
-
-
-def _with_inner(values: Sequence[Any], result: Any) -> list[Any]:
-    """Returns the values with the nodes marked that are inner ones of the only result."""
-    if type(result) is not int:
-        return [*values]
-    return [x._replace(is_inner=at != result) if type(x) is Node else x for at, x in enumerate(values)]
+    steps = trace.series([value for value in results.values if type(value) is View])
+    return CallPlan(steps, trace.n_slots, results.values, made)
 
 
 def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:

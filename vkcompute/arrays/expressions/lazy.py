@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.expressions.compute_plan import computed
+from vkcompute.arrays.expressions.compute_plan import Origin, computed
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.element_launcher import ElementLauncher
 from vkcompute.jit.elementwise.expression import Expression, Step
@@ -48,10 +48,12 @@ class Lazy:
         depth: the number of reductions that are nested in it.
         readers: weak references to the lazy arrays that have the result as an operand, once per operand.
         signature: equal for the same operation.
+        origin: makes the operands of an array that a plan of calls has made, when they are needed; else None.
     """
 
     __slots__ = (
-        "cost", "depth", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "readers", "signature",
+        "cost", "depth", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "origin", "readers",
+        "signature",
     )  # fmt: skip
     cost: int
     depth: int
@@ -62,6 +64,7 @@ class Lazy:
     def __init__(self, operation: str, dtype: str, operands: Sequence[Any]) -> None:
         self.operation, self.dtype, self.operands = operation, dtype, operands
         self.readers: list[Any] = []
+        self.origin: Origin | None = None
         self.signature = operation, dtype, len(operands)
         n_steps, n_arrays, n_scalars, cost = 1, 0, 0, _COSTS[operation]
         self.depth = 0
@@ -79,13 +82,22 @@ class Lazy:
                 n_scalars += 1
         self.n_steps, self.n_arrays, self.n_scalars, self.cost = n_steps, n_arrays, n_scalars, cost
 
-    def on(self, operands: Sequence[Any]) -> Lazy:
-        """Returns the same operation on other operands of the same kinds."""
+    def on(self, operands: Sequence[Any] | None, origin: Origin | None = None) -> Lazy:
+        """Returns the same operation on other operands of the same kinds; None for those that `origin` makes."""
         other = Lazy.__new__(Lazy)
-        other.operation, other.dtype, other.operands, other.readers = self.operation, self.dtype, operands, []
+        if operands is not None:
+            other.operands = operands
+        other.operation, other.dtype, other.readers, other.origin = self.operation, self.dtype, [], origin
         other.n_steps, other.n_arrays, other.n_scalars = self.n_steps, self.n_arrays, self.n_scalars
         other.cost, other.depth, other.signature = self.cost, self.depth, self.signature
         return other
+
+    def __getattr__(self, name: str) -> Any:
+        """Makes the operands that the origin has left out."""
+        if name != "operands" or self.origin is None:
+            raise AttributeError(f"an expression has no {name}", name=name, obj=self)
+        self.operands = operands = self.origin.operands()
+        return operands
 
     @property
     def is_too_large(self) -> bool:
@@ -94,20 +106,40 @@ class Lazy:
 
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`, in one launch. Requires the device's lock."""
-        return computed(array, _computed) if self.depth else _computed(array)
+        return computed(array, _computed) if self.depth or self.origin is not None else _computed(array)
 
 
 def _computed(array: Array) -> Array:
     """Computes the elements of a lazy array, in one launch after those that compute operands."""
-    out = memory_of(array)
+    out, scheduler = memory_of(array), array.runtime.scheduler
+    if not (scheduler.recordings or scheduler.tracers or scheduler.moves) and (step := _alone(array)) is not None:
+        launcher((step[0],), len(step[1]))(step[1], {}, out)
+        return out
     flat = flattened_to_fit(array, out)
     assert flat is not None, "nobody else computes it while this thread has the lock"
-    reduction = None if array.runtime.scheduler.moves else reduction_of(array, flat.parameters)
+    reduction = None if scheduler.moves else reduction_of(array, flat.parameters)
     if reduction is None:
         flat.launch(out)
     else:
         reduction.launch(array, out, *flat.after(reduction))
     return out
+
+
+def _alone(array: Array) -> tuple[Step, tuple[Any, ...]] | None:
+    """Returns the step and the parameters of an array that one operation computes of memory; None for others.
+
+    That is what `flattened` does, for the frequent case. Complex parameters, and one that is there twice, need more.
+    """
+    expression: Any = array._expression
+    operands = expression.operands
+    if expression.n_steps > 1 or array._dtype.kind == "c":
+        return None
+    for operand in operands:
+        if operand.dtype.kind == "c" or (type(operand) is Array and operand._expression is not None):
+            return None
+    if len({*map(id, operands)}) < len(operands):
+        return None
+    return (expression.operation, expression.dtype, tuple(range(len(operands)))), tuple(operands)
 
 
 def reduction_of(array: Array, parameters: Iterable[Any]) -> Any:
@@ -167,24 +199,10 @@ def pending(
 
 
 def inner(context: Context, shape: tuple[int, ...], dtype: np.dtype[Any], expression: Any) -> Array:
-    """Makes a lazy array that nobody has but the expression of another one: see `depend`."""
+    """Makes a lazy array that nobody has but the expression of another one, which alone is registered."""
     array = Array.lazy(None, shape, dtype, expression)
     array.runtime = context
     return array
-
-
-def depend(outer: Array, expressions: Sequence[Any]) -> None:
-    """Registers a lazy array with the operands of its inner ones, which may not change before it is computed."""
-    reference = outer.runtime.pending.get(id(outer))
-    if reference is None:  # computed at once
-        return
-    for expression in expressions:
-        for operand in expression.operands:
-            if type(operand) is Array:
-                if operand._expression is None:
-                    (operand._buffer or operand.buffer).add_reader(reference)
-                else:
-                    operand._expression.readers.append(reference)
 
 
 def compute_unrecorded(array: Array) -> None:

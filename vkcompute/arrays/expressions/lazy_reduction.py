@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.expressions import lazy
-from vkcompute.arrays.expressions.compute_plan import computed
+from vkcompute.arrays.expressions.compute_plan import Origin, computed
 from vkcompute.arrays.expressions.promotion import wide_float
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
@@ -34,14 +34,15 @@ class LazyReduction:
         array: the array that is reduced.
         axes: the axes that are reduced; a tuple.
         dtype: the dtype in which elements are combined.
-        readers, depth, signature: as of `Lazy`.
+        readers, depth, signature, origin: as of `Lazy`.
     """
 
-    __slots__ = ("array", "axes", "depth", "dtype", "readers", "row", "signature")
+    __slots__ = ("array", "axes", "depth", "dtype", "origin", "readers", "row", "signature")
 
     def __init__(self, row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
         self.readers: list[Any] = []
+        self.origin: Origin | None = None
         self.signature = row, axes, dtype.char
         expression: Any = array._expression
         self.depth: int = 1 if expression is None else 1 + expression.depth
@@ -51,14 +52,22 @@ class LazyReduction:
         """The array that is reduced."""
         return (self.array,)
 
-    def on(self, operands: Sequence[Any]) -> LazyReduction:
-        """Returns the same reduction of another array of the same kind."""
+    def on(self, operands: Sequence[Any] | None, origin: Origin | None = None) -> LazyReduction:
+        """Returns the same reduction of another array of the same kind; None for the one that `origin` makes."""
         other = LazyReduction.__new__(LazyReduction)
+        other.origin = origin
         other.row, other.axes, other.dtype, other.signature = self.row, self.axes, self.dtype, self.signature
         other.depth, other.readers = self.depth, []
         if operands:
             (other.array,) = operands
         return other
+
+    def __getattr__(self, name: str) -> Any:
+        """Makes the array that the origin has left out."""
+        if name != "array" or self.origin is None:
+            raise AttributeError(f"an expression has no {name}", name=name, obj=self)
+        (self.array,) = self.origin.operands()
+        return self.array
 
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`. Requires the device's lock: others might compute what is reduced."""

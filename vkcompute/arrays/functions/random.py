@@ -157,7 +157,10 @@ class Generator(Variates):
         flat = temporary(runtime, (math.prod(shape),), as_dtype(dtype))
         if flat.size:
             arrays = [_on_device(runtime, parameter) for parameter in parameters]
-            given = [grouped(array.broadcast_to(shape), (len(shape),)) for array in arrays]
+            given = [
+                grouped(array.broadcast_to(shape), (len(shape),)) if array.ndim else array.viewed(0, flat.shape, (0,))
+                for array in arrays
+            ]
             self._fill(function, flat, 4 if function is distributions.fill_integers else 1, *given)
         return flat.reshape(shape)
 

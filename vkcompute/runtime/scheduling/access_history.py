@@ -149,7 +149,9 @@ class AccessHistory:
             self.other_uses = {}
         uses: Dependencies = {}
         for segment in self._segments:
-            for timeline, task in (*segment.reads.items(), (segment.writer, segment.written)):
+            if segment.written > uses.get(segment.writer, 0):
+                uses[segment.writer] = segment.written
+            for timeline, task in segment.reads.items() if segment.reads else ():
                 if task > uses.get(timeline, 0):
                     uses[timeline] = task
         self._segments = [_Segment(0, nbytes, 0, 0, uses)] if uses else []

@@ -69,6 +69,17 @@ def innermost() -> Any:
     return None
 
 
+def leads_elsewhere(runtime: Any) -> bool:
+    """Returns True in a `with` on another runtime: what is made there is on that one."""
+    entries = _entered.get()
+    if not entries or (entries[-1][1] is None and entries[-1][0]() is runtime):  # the usual cases, in one call
+        return False
+    valid = (*filter(_runtime_in, entries),)
+    if len(valid) < len(entries):  # a recording has ended
+        _entered.set(valid)
+    return bool(valid) and valid[-1][0]() is not runtime
+
+
 def _runtime_in(entry: tuple[weakref.ref[Any], weakref.ref[Any] | None]) -> Any:
     """Returns the runtime of an entry; None if its block has ended, or belongs to the parent of this process."""
     reference, by = entry

@@ -169,6 +169,47 @@ class Scheduler:
             self.unlocked()
         return queued
 
+    def enqueue_series(
+        self,
+        commands: Sequence[tuple[Callable[..., None], tuple[Any, ...]]],
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        costs: Sequence[Cost],
+        n: int = 1,
+        n_copied: int = 0,
+    ) -> bool:
+        """Launches commands as one task: methods of `Recorder` with their arguments, barriers between them included.
+
+        Args:
+            costs: of those that have one.
+            n: the number of those that are no barriers.
+            n_copied: bytes that copies among them move.
+
+        Returns:
+            False if each is to be launched as a task: measured, traced, divided, or on buffers that move.
+        """
+        with self.device.lock:
+            for span in writes:
+                if span[0].readers:
+                    span[0].compute_readers()
+            load = sum([cost.load for cost in costs]) if costs else 0.0
+            if load > 1 or self.moves or self.tracers or self.profile is not None:
+                return False
+            target = self._begin(writes, reads, None, load)
+            recorder = target.recorder
+            try:
+                for method, arguments in commands:
+                    method(recorder, *arguments)
+            except BaseException as error:
+                target.fail(error)
+                raise
+            for cost in costs:
+                target.add_cost(cost, 1.0)
+            self._end(target, n_copied, n=n)
+        if waiting or self.is_ahead:
+            self.unlocked()
+        return True
+
     def _require_compute(self, queue: int | str) -> None:
         """Raises ValueError for a queue that only copies."""
         if self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer":
@@ -414,15 +455,17 @@ class Scheduler:
             target.fail_unrecorded(error)
             raise
 
-    def _end(self, target: CommandQueue, nbytes: int, cost: Cost = NOTHING, fraction: float = 1.0) -> QueuedTask:
-        """Counts the newest task as recorded, and submits the batch if it is full."""
+    def _end(
+        self, target: CommandQueue, nbytes: int, cost: Cost = NOTHING, fraction: float = 1.0, n: int = 1
+    ) -> QueuedTask:
+        """Counts the newest task as recorded, of `n` launches, and submits the batch if it is full."""
         if cost is not NOTHING:
             target.add_cost(cost, fraction)
         target.recorded = target.task
-        target.n_batched += 1
+        before, target.n_batched = target.n_batched, target.n_batched + n
         target.batched_bytes += nbytes
         n = target.n_batched
-        if n == target.n_early or n >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
+        if before < target.n_early <= n or n >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
             self._submit_batch(target, n)
         return self.tracker, target, target.task, self.placement.reason
 
