@@ -34,8 +34,8 @@ from vkcompute.jit.elementwise.dispatch import (
     windows,
 )
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, ProgramSource, cost, result
+from vkcompute.jit.elementwise.reduction_methods import IDENTITY
 from vkcompute.jit.elementwise.sharded import by_device, joined
-from vkcompute.jit.elementwise.stages import IDENTITY
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.values import ELEMENTS, PARTS, Complex
 from vkcompute.jit.launcher import is_exact, kind_of
