@@ -262,7 +262,10 @@ def test_the_options_name_what_there_is(capsys: pytest.CaptureFixture[str], tmp_
     for wrong in (["--only", "rate"], ["--minutes", "0"], ["--minutes", "x"]):
         with pytest.raises(SystemExit):
             command.main(wrong)
-    assert "there are device, rates" in capsys.readouterr().err
+    assert "no part is called 'rate'; did you mean rates? --list" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.main(["--device", ""])
+    assert "leave --device out" in capsys.readouterr().err
     assert command.main(["--out", str(tmp_path)]) == 2
     assert "is a folder" in capsys.readouterr().err
 
@@ -427,13 +430,68 @@ def test_without_a_device_there_is_nothing_to_send(
 ) -> None:
     fake_parts(Part("device", "a device", "no_device", 60), Part("last", "the last part", "fake_device", 60))
     assert command.main(["--out", str(tmp_path / "none.json")]) == 2
-    assert read(tmp_path / "none.json")["state"] == "no device"
+    assert not (tmp_path / "none.json").exists(), "the corrected command may name the same file"
     written = capsys.readouterr()
     assert "no device: there is no driver" in written.err
     assert "issues" not in written.out
     fake_parts(Part("device", "a device", "slow_items", 60))
     assert command.main(["--out", str(tmp_path / "cut.json"), "--minutes", "1e-9"]) == 2
     assert "give more than --minutes 1e-09" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.pure
+def test_a_driver_that_crashes_or_hangs_at_its_start_is_told(
+    fake_parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_parts(Part("device", "a device", "faulty_items", 60))
+
+    crash = {"name": "chosen", "outcome": "crashed", "seconds": 0, "text": "the process ended by SIGSEGV"}
+    for items, words, is_kept in (([crash], "SIGSEGV", True), ([], "not answered within 30 s, and may hang", False)):
+
+        def run(self: PartRun, limit_s: float, progress: Any, items: Any = items) -> None:
+            self._entry |= {"state": "cut", "seconds": 30.0, "items": items}
+
+        monkeypatch.setattr(PartRun, "run", run)
+        path = tmp_path / f"{is_kept}.json"
+        assert command.main(["--out", str(path), "--minutes", "0.5"]) == 2
+        assert words in " ".join(capsys.readouterr().err.split())
+        assert path.exists() is is_kept
+
+
+BEGUN = """
+import sys, threading
+from pathlib import Path
+from vkcompute.gpu_report import command
+from vkcompute.gpu_report.parts import Part
+
+def names(self):
+    print("imports", flush=True)
+    threading.Event().wait(60)
+
+Part.item_names = names
+sys.exit(command.main(["--out", "report.json"]))
+"""
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(
+    ("number", "status", "state"), [(signal.SIGKILL, -9, "running"), (signal.SIGINT, 130, "stopped")]
+)
+def test_a_report_is_complete_before_the_modules_are_imported(
+    tmp_path: Path, number: int, status: int, state: str
+) -> None:
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", BEGUN], cwd=tmp_path, env=env, **pipes)
+    assert process.stdout is not None
+    assert any(line == b"imports\n" for line in process.stdout)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (status, b"")
+    data = read(tmp_path / "report.json")
+    assert data["state"] == state
+    assert [part["name"] for part in data["parts"]] == [part.name for part in PARTS]
 
 
 @pytest.mark.pure
@@ -444,7 +502,7 @@ def test_a_report_replaces_no_file(fake_parts: Any, tmp_path: Path, monkeypatch:
     assert command.main(["--out", str(path)]) == 2
     assert path.read_text() == "notes"
     monkeypatch.chdir(tmp_path)
-    names = {str(command._reserved(None)) for _ in range(3)}
+    names = {command._created(None, []).path for _ in range(3)}
     assert len(names) == 3
 
 

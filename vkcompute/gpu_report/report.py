@@ -5,7 +5,7 @@ A report is a dict:
     format        FORMAT
     date          of the start, in UTC
     state         "running" (also of a killed process), "stopped" (by Ctrl-C), "cut" (by the time, with parts that are
-                  waiting or cut), "no device" or "finished"
+                  waiting or cut), "no device" (its driver crashed or hung) or "finished"
     seconds       from the start to the last change
     vkcompute     its version
     machine       system, processor, versions of Python and packages; no name of a user or a host
@@ -68,11 +68,31 @@ class Report:
                     "state": "waiting",
                     "seconds": 0.0,
                     "items": [],
-                    "left": part.item_names(),
+                    "left": [],
                 }
                 for part in parts
             ],
         }
+
+    def create(self) -> None:
+        """Creates the file, which is complete at once: a process that is killed leaves a report without items.
+
+        Raises:
+            FileExistsError: it exists.
+            OSError: it cannot be created, or the disk is full.
+        """
+        with open(self.path, "xb") as file:
+            try:
+                file.write(self._content())
+                file.flush()
+            except BaseException:
+                self.path.unlink(missing_ok=True)
+                raise
+
+    def list_items(self, parts: Sequence[Part]) -> None:
+        """Writes the names of all items, for which the modules of the parts are imported: that takes a second."""
+        for part in parts:
+            self.part(part.name)["left"] = part.item_names()
         self.save()
 
     @property
@@ -91,7 +111,10 @@ class Report:
             OSError: the folder cannot be written, or the disk is full.
         """
         self.data["seconds"] = round(self.seconds, 1)
-        disk.write_atomic(self.path, text(self._anonymous(self.data)).encode())
+        disk.write_atomic(self.path, self._content())
+
+    def _content(self) -> bytes:
+        return text(self._anonymous(self.data)).encode()
 
 
 def text(data: dict[str, Any]) -> str:
