@@ -362,8 +362,11 @@ def chosen(session):
 def absent(session):
     raise Unavailable("there is no driver")
 
+def others(session):
+    return {"another device": ["its name has no 'x'"]}
+
 def items():
-    return {"chosen": chosen if __name__ == "fake_device" else absent}
+    return {"chosen": chosen} if __name__ == "fake_device" else {"chosen": absent, "others": others}
 """
 
 

@@ -63,7 +63,7 @@ def _reported(options: argparse.Namespace) -> int:
         if not isinstance(error, (KeyboardInterrupt, interruption.Stopped)):
             raise
         status = _BY_CTRL_C
-    if status == _BAD_INPUT and not _has_results(report):  # the corrected command may name the same file
+    if status == _BAD_INPUT and not _tells_a_fault(report):  # the corrected command may name the same file
         report.path.unlink(missing_ok=True)
         return status
     report.save()
@@ -71,9 +71,10 @@ def _reported(options: argparse.Namespace) -> int:
     return status
 
 
-def _has_results(report: Report) -> bool:
-    """Returns whether a report tells more than that there is no device."""
-    return any(item["outcome"] != "missing" for part in report.data["parts"] for item in part["items"])
+def _tells_a_fault(report: Report) -> bool:
+    """Returns whether a report without a device tells more than that none fits."""
+    chosen = report.part("device")["items"][:1]
+    return bool(chosen) and chosen[0]["outcome"] != "missing"
 
 
 def _created(out: Path | None, parts: Sequence[Part]) -> Report:
