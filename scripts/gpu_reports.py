@@ -1,7 +1,12 @@
-"""Writes the tables of docs/gpu_reports.md from the reports in benchmarks/results/gpu."""
+"""Writes the tables of docs/gpu_reports.md from the reports in benchmarks/results/gpu.
+
+Strangers send them: `read` checks their structure, and their texts are escaped.
+"""
 
 from __future__ import annotations
 
+import html
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from page_tables import replaced, table  # noqa: E402
 
+from vkcompute.cli.stderr import one_line  # noqa: E402
 from vkcompute.gpu_report.report import read  # noqa: E402
 
 PAGE, REPORTS = ROOT / "docs" / "gpu_reports.md", ROOT / "benchmarks" / "results" / "gpu"
@@ -31,6 +37,17 @@ def reports(folder: Path = REPORTS) -> list[Data]:
 def _device(data: Data) -> Data:
     device: Data = {"name": "unknown", "kind": "", "driver": "", "is_software": False} | data["device"]
     return device
+
+
+def escaped(text: str) -> str:
+    """Returns a text on one line that Markdown and HTML show as it is."""
+    line = re.sub(r"([\\`*\[\]|#~]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", html.escape(_shortened(text), quote=False))
+    return line.replace("://", ":&#47;&#47;")
+
+
+def _shortened(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]} …"
 
 
 def items(data: Data, name: str) -> dict[str, Data]:
@@ -56,8 +73,9 @@ def _overview(found: Sequence[Data]) -> str:
         outcomes = ", ".join(f"{counts[name]} {name}" for name in ("right", "missing", *_FAULTS) if counts[name])
         rest = f"; {n_left} of {len(data['parts'])} parts not complete" if n_left else ""
         system = f"{data['machine']['system']}, {data['machine']['architecture']}"
-        rows.append((f"{number}", f"{device['name']} ({device['kind']}{mark})", device["driver"], system,
-                     data["date"][:10], f"{outcomes}{rest}"))  # fmt: skip
+        name = f"{escaped(device['name'])} ({escaped(device['kind'])}{mark})"
+        rows.append((f"{number}", name, escaped(device["driver"]), escaped(system), escaped(data["date"][:10]),
+                     f"{outcomes}{rest}"))  # fmt: skip
     return f"## The devices\n\n{table(('', 'device', 'driver', 'system', 'date', 'results'), rows)}"
 
 
@@ -66,7 +84,7 @@ def _faults(found: Sequence[Data]) -> str:
     for number, data in enumerate(found, 1):
         for part in data["parts"]:
             lines += [
-                f"- {number}, {part['name']}: {item['name']} {item['outcome']}: `{_first_line(item)}`"
+                f"- {number}, {escaped(part['name'])}: {escaped(item['name'])} {item['outcome']}: `{_first_line(item)}`"
                 for item in part["items"]
                 if item["outcome"] in _FAULTS
             ]
@@ -74,15 +92,18 @@ def _faults(found: Sequence[Data]) -> str:
 
 
 def _first_line(item: Data) -> str:
-    line = (item.get("text", "").splitlines() or [""])[0].replace("`", "'")
-    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]} …"
+    line = (item.get("text", "").splitlines() or [""])[0]
+    return _shortened(line).replace("`", "'").replace("<!--", "< !--")  # in a code span
 
 
 def _figures(found: Sequence[Data], part: str, title: str, cell: Callable[[Data, Data], str]) -> str:
     columns = [items(data, part) for data in found]
     used = [number for number, figures in enumerate(columns) if figures]
     names = list(dict.fromkeys(name for number in used for name in columns[number]))
-    rows = [(name, *(cell(columns[n][name], found[n]) if name in columns[n] else "" for n in used)) for name in names]
+    rows = [
+        (escaped(name), *(cell(columns[n][name], found[n]) if name in columns[n] else "" for n in used))
+        for name in names
+    ]
     rows = [row for row in rows if any(row[1:])]
     heads = [f"{number + 1}: {_short(found[number])}" for number in used]
     return f"## {title}\n\n{table(('', *heads), rows)}" if rows else ""
@@ -90,7 +111,7 @@ def _figures(found: Sequence[Data], part: str, title: str, cell: Callable[[Data,
 
 def _short(data: Data) -> str:
     name: str = _device(data)["name"]
-    return name.partition(" (")[0]
+    return escaped(name.partition(" (")[0])
 
 
 def _rate(figures: Data, data: Data) -> str:
@@ -128,7 +149,7 @@ def _share(figures: Data, data: Data) -> str:
         name, whole, title = "gop_per_s", rates.get(f"matrices {figures['case'].split()[-1]}"), "the matrices' rate"
     else:
         name, whole, title = "gb_per_s", rates.get("copy"), "a copy"
-    share = f", {figures[name] / whole[name]:.0%} of {title}" if whole and name in figures else ""
+    share = f", {figures[name] / whole[name]:.0%} of {title}" if whole and whole.get(name) and name in figures else ""
     return f"{_with_unit(figures)}{share}"
 
 

@@ -19,7 +19,8 @@ from vkcompute import disk
 from vkcompute.cli import interruption, stderr, terminal
 from vkcompute.gpu_report.parts import BY_NAME, PARTS, Part
 from vkcompute.gpu_report.process import PartRun
-from vkcompute.gpu_report.report import OUTCOMES, Report
+from vkcompute.gpu_report.report import Report
+from vkcompute.gpu_report.structure import OUTCOMES
 
 MINUTES = 8.0
 _BAR = 24  # characters

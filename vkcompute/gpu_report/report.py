@@ -12,8 +12,9 @@ A report is a dict:
     device        name, kind and driver, once they are known; is_software is True for drivers that run on the CPU
     parts         a dict per part, in order
 
-A part has a name, a title, a state (PART_STATES), seconds, `items`, and `left`: the names of items that have not run.
-An item has a name, an outcome (OUTCOMES), seconds, a `text` for failures, and `figures` for measurements.
+A part has a name, a title, a state (`structure.PART_STATES`), seconds, `items`, and `left`: the names of items that
+have not run. An item has a name, an outcome (`structure.OUTCOMES`), seconds, a `text` for failures, and `figures` for
+measurements.
 """
 
 from __future__ import annotations
@@ -34,13 +35,9 @@ from vkcompute._version import __version__
 from vkcompute.errors import DataError
 from vkcompute.gpu_report.anonymizer import Anonymizer
 from vkcompute.gpu_report.parts import Part
+from vkcompute.gpu_report.structure import require_structure
 
 FORMAT = 1
-OUTCOMES = ("right", "wrong", "missing", "failed", "crashed", "hung")
-"""Of items: results are right, or wrong; the device or the machine lacks something; an error was raised; the process
-ended; the item took too long."""
-PART_STATES = ("waiting", "running", "done", "cut", "failed")
-"""Of parts: cut by the time, and failed if a process has ended before it began an item."""
 _PACKAGES = "numpy", "vulkan", "cffi", "torch", "triton"
 
 
@@ -137,15 +134,11 @@ def read(path: Path) -> dict[str, Any]:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        names = [part["name"] for part in data["parts"]]
-        outcomes = {item["outcome"] for part in data["parts"] for item in part["items"]}
-        states = {part["state"] for part in data["parts"]}
-    except (ValueError, TypeError, KeyError) as error:
+        if isinstance(data, dict) and data.get("format") != FORMAT:
+            raise DataError(f"{path} has the format {data.get('format')!a:.60}; this version reads {FORMAT}")
+        require_structure(data)
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no report of a GPU: {error}") from error
-    if data.get("format") != FORMAT:
-        raise DataError(f"{path} has the format {data.get('format')}; this version reads {FORMAT}")
-    if len({*names}) < len(names) or outcomes.difference(OUTCOMES) or states.difference(PART_STATES):
-        raise DataError(f"{path} has repeated parts, or outcomes or states that this version does not know")
     return dict(data)
 
 
