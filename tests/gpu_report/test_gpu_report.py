@@ -26,6 +26,7 @@ from vkcompute.gpu_report.items import Session, Unavailable, equal
 from vkcompute.gpu_report.parts import PARTS, Part
 from vkcompute.gpu_report.process import PartRun
 from vkcompute.gpu_report.report import Report, read
+from vkcompute.gpu_report.temporary import remove_abandoned
 
 MODULES = sorted({part.module for part in PARTS})
 
@@ -558,3 +559,20 @@ def test_a_reader_of_the_output_may_end(tmp_path: Path) -> None:
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
     assert read(tmp_path / "report.json")["state"] == "stopped"
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(sys.platform == "win32", reason="links")
+def test_folders_that_killed_reports_left_are_deleted_after_a_day(tmp_path: Path) -> None:
+    names = "vkcompute-report-old", "vkcompute-report-new", "others", "kept"
+    for name in names:
+        (tmp_path / name / "cache").mkdir(parents=True)
+    (tmp_path / "vkcompute-report-link").symlink_to(tmp_path / "kept")
+    (tmp_path / "vkcompute-report-file").write_text("")
+    for path in tmp_path.iterdir():
+        if path.name != names[1]:
+            os.utime(path, (0, 0), follow_symlinks=False)
+    remove_abandoned(tmp_path)
+    left = {"vkcompute-report-new", "vkcompute-report-link", "vkcompute-report-file", "others", "kept"}
+    assert {path.name for path in tmp_path.iterdir()} == left
+    assert (tmp_path / "kept" / "cache").exists()

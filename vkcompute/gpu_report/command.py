@@ -8,7 +8,6 @@ import datetime
 import math
 import os
 import sys
-import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
@@ -21,6 +20,7 @@ from vkcompute.gpu_report.parts import BY_NAME, PARTS, Part
 from vkcompute.gpu_report.process import PartRun
 from vkcompute.gpu_report.report import Report
 from vkcompute.gpu_report.structure import OUTCOMES
+from vkcompute.gpu_report.temporary import temporary_folder
 
 MINUTES = 8.0
 _BAR = 24  # characters
@@ -145,7 +145,7 @@ def _names(text: str) -> list[str]:
 
 def _make(report: Report, parts: Sequence[Part], device: str | None, minutes: float) -> int:
     """Runs the parts until the time ends. Returns the exit status."""
-    with tempfile.TemporaryDirectory(prefix="vkcompute-report-", ignore_cleanup_errors=True) as cache:
+    with temporary_folder() as cache:
         # Caches of earlier runs would change the times, and the user's own stays as it is.
         env = os.environ | {"VKCOMPUTE_CACHE_DIR": cache, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         for part, most_s in _rounds(report, parts):
