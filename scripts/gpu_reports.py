@@ -6,6 +6,7 @@ Strangers send them: `read` checks their structure, and their texts are escaped.
 from __future__ import annotations
 
 import html
+import math
 import re
 import sys
 from collections import Counter
@@ -120,7 +121,9 @@ def _rate(figures: Data, data: Data) -> str:
             f"{_digits(figures['host_us'])} us to enqueue, {_digits(figures['with_wait_us'])} with a wait, "
             f"{_digits(figures['of_100_recorded_us'])} recorded"
         )
-    return _with_unit(figures)
+    by_mib = figures.get("gb_per_s_by_mib", {})
+    sizes = ", ".join(f"{_digits(rate)} of {size} MiB" for size, rate in by_mib.items()) if len(by_mib) > 1 else ""
+    return f"{_with_unit(figures)}{f' ({sizes})' * bool(sizes)}"
 
 
 def _digits(value: float) -> str:
@@ -143,14 +146,30 @@ def _function(figures: Data, data: Data) -> str:
 
 
 def _share(figures: Data, data: Data) -> str:
-    """Returns the rate, and its share of the measured rate of copies, or of matrices of the same type for products."""
+    """Returns the rate, and its share of the rate of copies of about its size, or of matrices of its type."""
     rates = {name: rate for name, rate in items(data, "rates").items() if rate.get("clock") == "device_ms"}
     if "gop_per_s" in figures:
-        name, whole, title = "gop_per_s", rates.get(f"matrices {figures['case'].split()[-1]}"), "the matrices' rate"
+        name, title = "gop_per_s", "the matrices' rate"
+        whole = rates.get(f"matrices {figures.get('case', '').rpartition(' ')[2]}", {}).get(name, 0)
     else:
-        name, whole, title = "gb_per_s", rates.get("copy"), "a copy"
-    share = f", {figures[name] / whole[name]:.0%} of {title}" if whole and whole.get(name) and name in figures else ""
+        name = "gb_per_s"
+        whole, title = _copy(figures, rates.get("copy", {}))
+    share = f", {figures[name] / whole:.0%} of {title}" if whole and name in figures else ""
     return f"{_with_unit(figures)}{share}"
+
+
+def _copy(figures: Data, copy: Data) -> tuple[float, str]:
+    """Returns the rate of the copy whose bytes, read and written, are nearest to a function's; with a title.
+
+    A small copy stays in a cache, whose rate no larger function reaches. Earlier reports have the fastest copy alone.
+    """
+    mib = figures.get("gb_per_s", 0) * figures.get("device_ms", 0) * 1e6 / 2**20
+    by_mib = {int(size): rate for size, rate in copy.get("gb_per_s_by_mib", {}).items()}
+    if not by_mib or not mib:
+        size = f", of {copy['size_mib']:g} MiB" if "size_mib" in copy else ""
+        return copy.get("gb_per_s", 0), f"the fastest copy{size}"
+    nearest = min(by_mib, key=lambda size: abs(math.log(2 * size / mib)))
+    return by_mib[nearest], f"a copy of {nearest} MiB"
 
 
 def _overlap(figures: Data, data: Data) -> str:

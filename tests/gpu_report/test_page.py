@@ -64,7 +64,7 @@ def test_tables_show_faults_shares_and_software_drivers(tmp_path: Path) -> None:
     assert "| 1 | a GPU (discrete) |" in tables
     assert "| 2 | a CPU (cpu, a **software driver**" in tables
     assert "- 1, functions: sort crashed: `by 'x|y'`" in tables
-    assert "| add 1 | 0.25 / 0.5; 300 GB/s, 75% of a copy; PyTorch 0.2 |" in tables
+    assert "| add 1 | 0.25 / 0.5; 300 GB/s, 75% of the fastest copy; PyTorch 0.2 |" in tables
     assert "| matmul 64 float16 | 0.25 / 0.5; 20 Gop/s, 25% of the matrices' rate |" in tables
 
 
@@ -114,3 +114,17 @@ def test_texts_of_a_report_are_no_markup() -> None:
     assert not re.search(r"(?<!\\)\[a|(?<!\\)`c|\n# head|(?<!\\)\*\*d|://", outside)
     assert tables.count(gpu_reports.END) == 1
     assert gpu_reports.escaped("layer_norm (4, 1), x86_64 _a_") == r"layer_norm (4, 1), x86_64 \_a\_"
+
+
+def test_shares_are_of_copies_of_about_the_size() -> None:
+    by_mib = {"1": 900.0, "8": 4000.0, "512": 600.0}
+    copy = {"gb_per_s": 4000.0, "size_mib": 8, "clock": "device_ms", "gb_per_s_by_mib": by_mib}
+    small, large = ({"gb_per_s": 300.0, "device_ms": ms, "ms": 1.0} for ms in (0.05, 3.0))  # 14 and 858 MiB
+    functions = [
+        {"name": name, "outcome": "right", "figures": figures} for name, figures in (("small", small), ("large", large))
+    ]
+    rates = [{"name": "copy", "outcome": "right", "figures": copy}]
+    tables = gpu_reports.tables([_report("a GPU", software=False, items={"rates": rates, "functions": functions})])
+    assert "| copy | 4,000 GB/s (900 of 1 MiB, 4,000 of 8 MiB, 600 of 512 MiB) |" in tables
+    assert "300 GB/s, 8% of a copy of 8 MiB" in tables
+    assert "300 GB/s, 50% of a copy of 512 MiB" in tables
