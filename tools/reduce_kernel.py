@@ -282,9 +282,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("what", help="integers, or a file with subject()")
     parser.add_argument("number", type=int, nargs="?", default=0, help="of the random kernel")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a process counts as hung")
-    parser.add_argument(
-        "--plant", default="", metavar="MODULE:FUNCTION", help="changes the SPIR-V in the process: a planted fault"
-    )
+    parser.add_argument("--plant", default="", metavar="MODULE:FUNCTION", help="a planted fault: changes the SPIR-V")
     parser.add_argument("--out", type=Path, default=_OUT, help="folder of the result (default: build/reduced)")
     options = parser.parse_args(argv)
     try:
