@@ -1,7 +1,13 @@
-"""Writes the tables of docs/gpu_reports.md from the reports in benchmarks/results/gpu."""
+"""Writes the tables of docs/gpu_reports.md from the reports in benchmarks/results/gpu.
+
+Strangers send them: `read` checks their structure, and their texts are escaped.
+"""
 
 from __future__ import annotations
 
+import html
+import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +19,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from page_tables import replaced, table  # noqa: E402
 
+from vkcompute.cli.stderr import one_line  # noqa: E402
 from vkcompute.gpu_report.report import read  # noqa: E402
 
 PAGE, REPORTS = ROOT / "docs" / "gpu_reports.md", ROOT / "benchmarks" / "results" / "gpu"
@@ -31,6 +38,17 @@ def reports(folder: Path = REPORTS) -> list[Data]:
 def _device(data: Data) -> Data:
     device: Data = {"name": "unknown", "kind": "", "driver": "", "is_software": False} | data["device"]
     return device
+
+
+def escaped(text: str) -> str:
+    """Returns a text on one line that Markdown and HTML show as it is."""
+    line = re.sub(r"([\\`*\[\]|#~]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", html.escape(_shortened(text), quote=False))
+    return line.replace("://", ":&#47;&#47;")
+
+
+def _shortened(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]} …"
 
 
 def items(data: Data, name: str) -> dict[str, Data]:
@@ -56,8 +74,9 @@ def _overview(reports: Sequence[Data]) -> str:
         outcomes = ", ".join(f"{counts[name]} {name}" for name in ("right", "missing", *_FAULTS) if counts[name])
         rest = f"; {n_left} of {len(data['parts'])} parts not complete" if n_left else ""
         system = f"{data['machine']['system']}, {data['machine']['architecture']}"
-        rows.append((f"{number}", f"{device['name']} ({device['kind']}{mark})", device["driver"], system,
-                     data["date"][:10], f"{outcomes}{rest}"))  # fmt: skip
+        name = f"{escaped(device['name'])} ({escaped(device['kind'])}{mark})"
+        rows.append((f"{number}", name, escaped(device["driver"]), escaped(system), escaped(data["date"][:10]),
+                     f"{outcomes}{rest}"))  # fmt: skip
     return f"## The devices\n\n{table(('', 'device', 'driver', 'system', 'date', 'results'), rows)}"
 
 
@@ -66,7 +85,7 @@ def _faults(reports: Sequence[Data]) -> str:
     for number, data in enumerate(reports, 1):
         for part in data["parts"]:
             lines += [
-                f"- {number}, {part['name']}: {item['name']} {item['outcome']}: `{_first_line(item)}`"
+                f"- {number}, {escaped(part['name'])}: {escaped(item['name'])} {item['outcome']}: `{_first_line(item)}`"
                 for item in part["items"]
                 if item["outcome"] in _FAULTS
             ]
@@ -74,15 +93,18 @@ def _faults(reports: Sequence[Data]) -> str:
 
 
 def _first_line(item: Data) -> str:
-    line = (item.get("text", "").splitlines() or [""])[0].replace("`", "'")
-    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]} …"
+    line = (item.get("text", "").splitlines() or [""])[0]
+    return _shortened(line).replace("`", "'").replace("<!--", "< !--")  # in a code span
 
 
 def _figures(reports: Sequence[Data], part: str, title: str, cell: Callable[[Data, Data], str]) -> str:
     columns = [items(data, part) for data in reports]
     used = [number for number, figures in enumerate(columns) if figures]
     names = list(dict.fromkeys(name for number in used for name in columns[number]))
-    rows = [(name, *(cell(columns[n][name], reports[n]) if name in columns[n] else "" for n in used)) for name in names]
+    rows = [
+        (escaped(name), *(cell(columns[n][name], reports[n]) if name in columns[n] else "" for n in used))
+        for name in names
+    ]
     rows = [row for row in rows if any(row[1:])]
     heads = [f"{number + 1}: {_short(reports[number])}" for number in used]
     return f"## {title}\n\n{table(('', *heads), rows)}" if rows else ""
@@ -90,7 +112,7 @@ def _figures(reports: Sequence[Data], part: str, title: str, cell: Callable[[Dat
 
 def _short(data: Data) -> str:
     name: str = _device(data)["name"]
-    return name.partition(" (")[0]
+    return escaped(name.partition(" (")[0])
 
 
 def _rate(figures: Data, data: Data) -> str:
@@ -99,7 +121,9 @@ def _rate(figures: Data, data: Data) -> str:
             f"{_digits(figures['host_us'])} us to enqueue, {_digits(figures['with_wait_us'])} with a wait, "
             f"{_digits(figures['of_100_recorded_us'])} recorded"
         )
-    return _with_unit(figures)
+    by_mib = figures.get("gb_per_s_by_mib", {})
+    sizes = ", ".join(f"{_digits(rate)} of {size} MiB" for size, rate in by_mib.items()) if len(by_mib) > 1 else ""
+    return f"{_with_unit(figures)}{f' ({sizes})' * bool(sizes)}"
 
 
 def _digits(value: float) -> str:
@@ -122,14 +146,30 @@ def _function(figures: Data, data: Data) -> str:
 
 
 def _share(figures: Data, data: Data) -> str:
-    """Returns the rate, and its share of the measured rate of copies, or of matrices of the same type for products."""
+    """Returns the rate, and its share of the rate of copies of about its size, or of matrices of its type."""
     rates = {name: rate for name, rate in items(data, "rates").items() if rate.get("clock") == "device_ms"}
     if "gop_per_s" in figures:
-        name, whole, title = "gop_per_s", rates.get(f"matrices {figures['case'].split()[-1]}"), "the matrices' rate"
+        name, title = "gop_per_s", "the matrices' rate"
+        whole = rates.get(f"matrices {figures.get('case', '').rpartition(' ')[2]}", {}).get(name, 0)
     else:
-        name, whole, title = "gb_per_s", rates.get("copy"), "a copy"
-    share = f", {figures[name] / whole[name]:.0%} of {title}" if whole and name in figures else ""
+        name = "gb_per_s"
+        whole, title = _copy(figures, rates.get("copy", {}))
+    share = f", {figures[name] / whole:.0%} of {title}" if whole and name in figures else ""
     return f"{_with_unit(figures)}{share}"
+
+
+def _copy(figures: Data, copy: Data) -> tuple[float, str]:
+    """Returns the rate of the copy whose bytes, read and written, are nearest to a function's; with a title.
+
+    A small copy stays in a cache, whose rate no larger function reaches. Earlier reports have the fastest copy alone.
+    """
+    mib = figures.get("gb_per_s", 0) * figures.get("device_ms", 0) * 1e6 / 2**20
+    by_mib = {int(size): rate for size, rate in copy.get("gb_per_s_by_mib", {}).items()}
+    if not by_mib or not mib:
+        size = f", of {copy['size_mib']:g} MiB" if "size_mib" in copy else ""
+        return copy.get("gb_per_s", 0), f"the fastest copy{size}"
+    nearest = min(by_mib, key=lambda size: abs(math.log(2 * size / mib)))
+    return by_mib[nearest], f"a copy of {nearest} MiB"
 
 
 def _overlap(figures: Data, data: Data) -> str:

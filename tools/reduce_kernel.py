@@ -3,9 +3,18 @@
 python tools/reduce_kernel.py integers 17           the random kernel of this kind and number, as in reports of GPUs
 python tools/reduce_kernel.py FILE.py               a file with a function `subject()`
 
+subject() returns a Subject, which subject_of(function, arrays, numbers, n) makes of a kernel in Python: `arrays` are
+NumPy's, `numbers` are its last arguments, and `n` is the number of invocations of its one workgroup. The file imports
+both from reduce_kernel.
+
 The first run tells the fault; candidates must have the same one. Each runs in a process of its own. The interpreter of
-the tests computes what is expected, and refuses candidates that Vulkan leaves undefined. The result is printed, and
-written to build/reduced as text and SPIR-V.
+the tests computes what is expected, and refuses candidates that Vulkan leaves undefined. It runs one invocation after
+the other, so kernels with barriers, shared memory, subgroups or atomic operations are reduced only if they crash, hang
+or fail: their wrong results are not seen. Floats may differ by some ulp, and by 2**-10 of the largest one after
+functions such as sines. The result is printed, and written to build/reduced as text and SPIR-V.
+
+--plant MODULE:FUNCTION tries the tool itself without a faulty driver: the function gets the SPIR-V of each candidate in
+its process, and returns it changed, or crashes. PYTHONPATH must have the folder of its module.
 """
 
 from __future__ import annotations
@@ -13,6 +22,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import runpy
 import signal
 import subprocess
@@ -27,6 +37,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "ir"), str(Path(__file__).resolv
 
 import numpy as np  # noqa: E402
 from reducer import clone, reduced, size_of  # noqa: E402
+from results import are_right, is_approximate, unseen  # noqa: E402
 
 from vkcompute import ir  # noqa: E402
 from vkcompute.compiled.arguments import kind_of_array, kind_of_number  # noqa: E402
@@ -131,7 +142,8 @@ class Fault:
 
     Attributes:
         outcome: the subject's.
-        has_oracle: False if the interpreter cannot run the subject.
+        has_oracle: False if the interpreter cannot run the subject, so that wrong results are not seen.
+        unseen: why.
 
     Raises:
         SetupError: a kernel without operations fails, too.
@@ -139,7 +151,8 @@ class Fault:
 
     def __init__(self, subject: Subject, limit_s: float, plant: str = "", env: Mapping[str, str] = os.environ) -> None:
         self._subject, self._limit_s, self._plant, self._env = subject, limit_s, plant, dict(env)
-        self.has_oracle = self._is_interpreted()
+        self.unseen = self._unseen()
+        self.has_oracle = not self.unseen
         empty = clone(subject.function)
         empty.body.ops = []
         # The first process may take long: the driver's files are not in memory yet.
@@ -154,13 +167,17 @@ class Fault:
         except (Undefined, IrError):
             return False
 
-    def _is_interpreted(self) -> bool:
-        """Returns whether the interpreter runs the subject; it knows no atomic operations, vectors or barriers."""
+    def _unseen(self) -> str:
+        """Returns what keeps the interpreter from running the subject; an empty text if it runs."""
+        if kinds := unseen(self._subject.function):
+            return kinds
         try:
             expected(self._subject, clone(self._subject.function))
-        except (Undefined, KeyError):
-            return False
-        return True
+        except Undefined as error:
+            return f"undefined results, {error}"
+        except KeyError as error:
+            return f"the operation {error}"
+        return ""
 
     def outcome_of(self, function: ir.Function, limit_s: float | None = None) -> str:
         """Returns RIGHT, "wrong", "hung", or the signal or status that ended the process.
@@ -172,6 +189,7 @@ class Fault:
             Undefined: the results are not defined.
         """
         limit_s = self._limit_s if limit_s is None else limit_s
+        approximate = is_approximate(function)
         wanted = expected(self._subject, function) if self.has_oracle else {}
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
@@ -184,12 +202,13 @@ class Fault:
             if done.returncode < 0:
                 return f"crashed by {signal.Signals(-done.returncode).name}"
             if done.returncode:
-                return f"status {done.returncode}: {_last_line(done.stderr)}"
+                return f"status {done.returncode}: {_last_line(done.stderr, folder)}"
             if not self.has_oracle:
                 return RIGHT
             with np.load(target) as results:
                 arrays = zip(results.values(), wanted.values(), strict=True)
-                return RIGHT if all(np.array_equal(one.reshape(-1), other) for one, other in arrays) else "wrong"
+                right = all(are_right(one.reshape(-1), other, approximate=approximate) for one, other in arrays)
+                return RIGHT if right else "wrong"
 
     def _write(self, path: Path, function: ir.Function) -> None:
         subject = self._subject
@@ -205,8 +224,10 @@ class Fault:
                  grid=subject.n // function.local_size[0], **arrays, **pushes)  # type: ignore[arg-type]  # fmt: skip
 
 
-def _last_line(errors: bytes) -> str:
-    return (errors.decode(errors="replace").strip().splitlines() or [""])[-1]
+def _last_line(errors: bytes, folder: str) -> str:
+    """Returns the last line without numbers: lines and addresses of the same fault differ between candidates."""
+    line = (errors.decode(errors="replace").strip().splitlines() or [""])[-1].replace(folder, "FOLDER")
+    return re.sub(r"0[xX][0-9a-fA-F]+|\b[0-9a-f]*\d[0-9a-f]{5,}\b|\d+", "#", line)
 
 
 def subject_of(function: Any, arrays: list[np.ndarray[Any, Any]], numbers: list[int], n: int) -> Subject:
@@ -256,12 +277,12 @@ def _require_writable(folder: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Reduces a kernel. Returns 1 if nothing is wrong with it, and 2 if it could not be run."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    """Reduces a kernel. Returns 1 if no fault is seen, and 2 if it could not be run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", help="integers, or a file with subject()")
     parser.add_argument("number", type=int, nargs="?", default=0, help="of the random kernel")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a process counts as hung")
-    parser.add_argument("--plant", default="", metavar="MODULE:FUNCTION", help="changes the SPIR-V in the process")
+    parser.add_argument("--plant", default="", metavar="MODULE:FUNCTION", help="a planted fault: changes the SPIR-V")
     parser.add_argument("--out", type=Path, default=_OUT, help="folder of the result (default: build/reduced)")
     options = parser.parse_args(argv)
     try:
@@ -272,8 +293,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"reduce_kernel: {error}", file=sys.stderr)
         return 2
     before = size_of(subject.function)
-    unseen = "" if fault.has_oracle else "; the interpreter cannot run it, so results are not compared"
-    print(f"{before} operations: {fault.outcome}{unseen}", flush=True)
+    print(
+        f"{before} operations: {fault.outcome if fault.has_oracle or fault.outcome != RIGHT else 'ended'}", flush=True
+    )
+    if not fault.has_oracle:
+        print(f"results are NOT compared, since the interpreter cannot run it: {fault.unseen}", flush=True)
     if fault.outcome == RIGHT:
         return 1
     result = reduced(subject.function, fault, lambda line: print(line, flush=True))

@@ -26,6 +26,7 @@ from vkcompute.gpu_report.items import Session, Unavailable, equal
 from vkcompute.gpu_report.parts import PARTS, Part
 from vkcompute.gpu_report.process import PartRun
 from vkcompute.gpu_report.report import Report, read
+from vkcompute.gpu_report.temporary import remove_abandoned
 
 MODULES = sorted({part.module for part in PARTS})
 
@@ -210,6 +211,19 @@ def anonymous(monkeypatch: pytest.MonkeyPatch) -> Anonymizer:
         ("a\\n/opt/x ~bob/x, file:///opt/x", "a\\n[hidden] [hidden], file:[hidden]"),
         ("/usr/a:/usr/b.", "[hidden]."),
         ("alice@q7: malice of q7.example.org", "[hidden]@[hidden]: malice of [hidden]"),
+        ("ALICE Alice_lap Q7 q7_gpu alice2", "[hidden] [hidden]_lap [hidden] [hidden]_gpu alice2"),
+        ("\x1b[0m/home/bob/y \x1b[31merror\x1b[0m: \x1b]0;t\x07/home/b", "[hidden] error: [hidden]"),
+        ("f(x)/home/bob/y: a[1]/Users/bob/y", "f(x)[hidden]: a[1][hidden]"),
+        (r"b'\x1b[0m/home/bob/y'", "b'[hidden]'"),
+        ("/home/bob's files/x: y", "[hidden]: y"),
+        ("no '/home/bob's files/x' here", "no '[hidden]' here"),
+        ("GPU-8f3a2c1e-0b1d-4c5e-9f00-0123456789ab, MIG-8f3a2c1e-…, 8F3A2C1E-0b1d-4c5e-9f00-0123456789ab",
+         "[hidden], [hidden], [hidden]"),
+        ("uuid=8f3a2c1e0b1d, deviceUUID: 8f3a2c1e0b1d, serial=AB12CD34",
+         "uuid=[hidden], deviceUUID: [hidden], serial=[hidden]"),
+        ("02:42:ac:11:00:02 02-42-AC-11-00-02", "[hidden] [hidden]"),
+        ("to 10.0.0.5:8786 or 192.168.1.20. fe80::1ff:fe23:4567:890a", "to [hidden]:8786 or [hidden]. [hidden]"),
+        ("1.3.5.0, 580.159.04, 31.0.101.4502, version 5.1.2.3, 12:34:56, std::add, a.py:3:4, uuid of 3", None),
         ("1 / 2, 3/4, GB/s, and/or, a) / b, GT1)/PCIe/SSE2, // a comment, ./x, ../x, a/b.py:3", None),
         ("https://github.com/vkcompute/vkcompute/issues", None),
         ("element 3 of (2, 3): x[0] / y", None),
@@ -262,7 +276,10 @@ def test_the_options_name_what_there_is(capsys: pytest.CaptureFixture[str], tmp_
     for wrong in (["--only", "rate"], ["--minutes", "0"], ["--minutes", "x"]):
         with pytest.raises(SystemExit):
             command.main(wrong)
-    assert "there are device, rates" in capsys.readouterr().err
+    assert "no part is called 'rate'; did you mean rates? --list" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.main(["--device", ""])
+    assert "leave --device out" in capsys.readouterr().err
     assert command.main(["--out", str(tmp_path)]) == 2
     assert "is a folder" in capsys.readouterr().err
 
@@ -359,8 +376,11 @@ def chosen(session):
 def absent(session):
     raise Unavailable("there is no driver")
 
+def others(session):
+    return {"another device": ["its name has no 'x'"]}
+
 def items():
-    return {"chosen": chosen if __name__ == "fake_device" else absent}
+    return {"chosen": chosen} if __name__ == "fake_device" else {"chosen": absent, "others": others}
 """
 
 
@@ -427,13 +447,68 @@ def test_without_a_device_there_is_nothing_to_send(
 ) -> None:
     fake_parts(Part("device", "a device", "no_device", 60), Part("last", "the last part", "fake_device", 60))
     assert command.main(["--out", str(tmp_path / "none.json")]) == 2
-    assert read(tmp_path / "none.json")["state"] == "no device"
+    assert not (tmp_path / "none.json").exists(), "the corrected command may name the same file"
     written = capsys.readouterr()
     assert "no device: there is no driver" in written.err
     assert "issues" not in written.out
     fake_parts(Part("device", "a device", "slow_items", 60))
     assert command.main(["--out", str(tmp_path / "cut.json"), "--minutes", "1e-9"]) == 2
     assert "give more than --minutes 1e-09" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.pure
+def test_a_driver_that_crashes_or_hangs_at_its_start_is_told(
+    fake_parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_parts(Part("device", "a device", "faulty_items", 60))
+
+    crash = {"name": "chosen", "outcome": "crashed", "seconds": 0, "text": "the process ended by SIGSEGV"}
+    for items, words, is_kept in (([crash], "SIGSEGV", True), ([], "not answered within 30 s, and may hang", False)):
+
+        def run(self: PartRun, limit_s: float, progress: Any, items: Any = items) -> None:
+            self._entry |= {"state": "cut", "seconds": 30.0, "items": items}
+
+        monkeypatch.setattr(PartRun, "run", run)
+        path = tmp_path / f"{is_kept}.json"
+        assert command.main(["--out", str(path), "--minutes", "0.5"]) == 2
+        assert words in " ".join(capsys.readouterr().err.split())
+        assert path.exists() is is_kept
+
+
+BEGUN = """
+import sys, threading
+from pathlib import Path
+from vkcompute.gpu_report import command
+from vkcompute.gpu_report.parts import Part
+
+def names(self):
+    print("imports", flush=True)
+    threading.Event().wait(60)
+
+Part.item_names = names
+sys.exit(command.main(["--out", "report.json"]))
+"""
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(
+    ("number", "status", "state"), [(signal.SIGKILL, -9, "running"), (signal.SIGINT, 130, "stopped")]
+)
+def test_a_report_is_complete_before_the_modules_are_imported(
+    tmp_path: Path, number: int, status: int, state: str
+) -> None:
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", BEGUN], cwd=tmp_path, env=env, **pipes)
+    assert process.stdout is not None
+    assert any(line == b"imports\n" for line in process.stdout)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (status, b"")
+    data = read(tmp_path / "report.json")
+    assert data["state"] == state
+    assert [part["name"] for part in data["parts"]] == [part.name for part in PARTS]
 
 
 @pytest.mark.pure
@@ -444,7 +519,7 @@ def test_a_report_replaces_no_file(fake_parts: Any, tmp_path: Path, monkeypatch:
     assert command.main(["--out", str(path)]) == 2
     assert path.read_text() == "notes"
     monkeypatch.chdir(tmp_path)
-    names = {str(command._reserved(None)) for _ in range(3)}
+    names = {command._created(None, []).path for _ in range(3)}
     assert len(names) == 3
 
 
@@ -484,3 +559,20 @@ def test_a_reader_of_the_output_may_end(tmp_path: Path) -> None:
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
     assert read(tmp_path / "report.json")["state"] == "stopped"
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(sys.platform == "win32", reason="links")
+def test_folders_that_killed_reports_left_are_deleted_after_a_day(tmp_path: Path) -> None:
+    names = "vkcompute-report-old", "vkcompute-report-new", "others", "kept"
+    for name in names:
+        (tmp_path / name / "cache").mkdir(parents=True)
+    (tmp_path / "vkcompute-report-link").symlink_to(tmp_path / "kept")
+    (tmp_path / "vkcompute-report-file").write_text("")
+    for path in tmp_path.iterdir():
+        if path.name != names[1]:
+            os.utime(path, (0, 0), follow_symlinks=False)
+    remove_abandoned(tmp_path)
+    left = {"vkcompute-report-new", "vkcompute-report-link", "vkcompute-report-file", "others", "kept"}
+    assert {path.name for path in tmp_path.iterdir()} == left
+    assert (tmp_path / "kept" / "cache").exists()

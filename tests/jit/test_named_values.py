@@ -153,7 +153,6 @@ def test_annotations_take_enums_and_bools(gpu: vc.Runtime) -> None:
         (Decimal("0.5"), "got Decimal for x; pass float(x)"),
         (np.longdouble(0.5), f"got {np.longdouble.__name__} for x; pass float(x)"),
         (Mode.FAST, "got Mode for x; pass a number, or read it in the kernel as a constant from outside"),
-        (Point(1, 2), "got Point for x; pass a number, or read it in the kernel as a constant from outside"),
         (SPACE, "got SimpleNamespace for x; pass a number, or read it in the kernel as a constant from outside"),
     ],
     ids=repr,

@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import reduce_kernel  # noqa: E402
 from reducer import clone, reduced, size_of  # noqa: E402
+from results import are_right, is_approximate, unseen  # noqa: E402
 
 KERNELS = (1, 5, 9)
 
@@ -200,3 +201,57 @@ def test_wrong_arguments_are_named_at_the_start(tmp_path: Path, capsys: pytest.C
     assert "no function subject()" in capsys.readouterr().err
     assert reduce_kernel.main(["integers", "17", "--out", str(file / "out")]) == 2
     assert "name another folder" in capsys.readouterr().err
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("result", "wanted", "approximate", "right"),
+    [
+        ([np.nan, 1, np.inf], [np.nan, 1, np.inf], False, True),
+        ([np.nan], [1], True, False),
+        ([1], [np.nan], True, False),
+        ([np.inf], [1], True, False),
+        ([-np.inf], [np.inf], True, False),
+        ([0.84147], [0.841471], True, True),
+        ([0.84147], [0.841471], False, False),
+        ([0.85], [0.841471], True, False),
+        ([1 + 2**-22], [1], False, True),
+        ([0], [1e-40], False, True),
+    ],
+)
+def test_a_right_driver_is_not_wrong(result: list[float], wanted: list[float], approximate: bool, right: bool) -> None:
+    arrays = np.array(result, np.float32), np.array(wanted, np.float32)
+    assert are_right(*arrays, approximate=approximate) is right
+    assert not are_right(np.array([1]), np.array([2]), approximate=True)
+
+
+@vc.kernel
+def sums(x: Any, out: Any) -> None:
+    i = vc.local_id(0)
+    shared = vc.shared(8, vc.int32)
+    shared[i] = x[i]
+    vc.barrier()
+    vc.atomic.add(out, 0, shared[7 - i])
+
+
+@pytest.mark.pure
+def test_what_the_interpreter_cannot_run_is_named(subject: reduce_kernel.Subject) -> None:
+    assert not unseen(subject.function)
+    assert not is_approximate(subject.function)
+    sines = ir.Function("sines", (1, 1, 1))
+    out, b = sines.buffer("out", ir.FLOAT32), ir.Builder(sines)
+    b.store(out, b.const(0, ir.UINT32), b.compute("sin", sines.push("x", ir.FLOAT32)))
+    assert is_approximate(sines)
+    integers = [np.zeros(8, np.int32)] * 2
+    shared = reduce_kernel.subject_of(sums.__wrapped__, integers, [], 8).function
+    assert unseen(shared) == "barriers, atomic operations, shared memory"
+
+
+@pytest.mark.pure
+def test_last_lines_of_one_fault_are_equal() -> None:
+    lines = (b"x\nerror: line 17 at 0x7fA0 in /tmp/a1/in.npz", b"error: line 9 at 0x55 in /tmp/bb/in.npz\n")
+    one, other = (
+        reduce_kernel._last_line(line, f"/tmp/{name}") for line, name in zip(lines, ("a1", "bb"), strict=True)
+    )
+    assert one == other == "error: line # at # in FOLDER/in.npz"
+    assert reduce_kernel._last_line(b"", "/tmp") == ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import math
 import os
 import sys
-import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,16 @@ from vkcompute import disk
 from vkcompute.cli import interruption, stderr, terminal
 from vkcompute.gpu_report.parts import BY_NAME, PARTS, Part
 from vkcompute.gpu_report.process import PartRun
-from vkcompute.gpu_report.report import OUTCOMES, Report
+from vkcompute.gpu_report.report import Report
+from vkcompute.gpu_report.structure import OUTCOMES
+from vkcompute.gpu_report.temporary import temporary_folder
 
 MINUTES = 8.0
 _BAR = 24  # characters
 _MAX_TEXT = 300
 _SENDING = "Send it with an issue: https://github.com/vkcompute/vkcompute/issues"
-_BY_CTRL_C = 130
+_BAD_INPUT, _BY_CTRL_C = 2, 130
+_SLOW_S = 10.0  # a driver that answers takes less
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,15 +52,11 @@ def _reported(options: argparse.Namespace) -> int:
     parts = [BY_NAME[name] for name in options.only] if options.only else PARTS
     if BY_NAME["device"] not in parts:
         parts = [BY_NAME["device"], *parts]
-    path = _reserved(options.out)
-    try:
-        report = Report(path, parts)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    report = _created(options.out, parts)
     try:
         with interruption.signals_as_exceptions():
-            _say(f"writes {path} after each step; Ctrl-C ends the report, and leaves the file complete")
+            _say(f"writes {report.path} after each step; Ctrl-C ends the report, and leaves the file complete")
+            report.list_items(parts)
             status = _make(report, parts, options.device, options.minutes)
     except BaseException as error:
         report.data["state"] = "stopped"
@@ -64,13 +64,22 @@ def _reported(options: argparse.Namespace) -> int:
         if not isinstance(error, (KeyboardInterrupt, interruption.Stopped)):
             raise
         status = _BY_CTRL_C
+    if status == _BAD_INPUT and not _tells_a_fault(report):  # the corrected command may name the same file
+        report.path.unlink(missing_ok=True)
+        return status
     report.save()
     _say("", *_closing(report, options.minutes))
     return status
 
 
-def _reserved(out: Path | None) -> Path:
-    """Creates the file of a report.
+def _tells_a_fault(report: Report) -> bool:
+    """Returns whether a report without a device tells more than that none fits."""
+    chosen = report.part("device")["items"][:1]
+    return bool(chosen) and chosen[0]["outcome"] != "missing"
+
+
+def _created(out: Path | None, parts: Sequence[Part]) -> Report:
+    """Creates a report with its file.
 
     Raises:
         ValueError: it exists.
@@ -78,26 +87,27 @@ def _reserved(out: Path | None) -> Path:
     """
     if out is not None:
         disk.require_regular(out)
+        report = Report(out, parts)
         try:
-            out.touch(exist_ok=False)
+            report.create()
         except FileExistsError:
             raise ValueError(f"--out {out} exists; name another file, or delete it") from None
-        return out
+        return report
     stem, number = f"gpu-report-{datetime.datetime.now():%Y-%m-%d-%H%M%S}", 1
+    report = Report(Path(f"{stem}.json"), parts)
     while True:
-        path = Path(f"{stem}{f'-{number}' * (number > 1)}.json")
-        try:
-            path.touch(exist_ok=False)
-            return path
-        except FileExistsError:  # of another report that began in this second
-            number += 1
+        with contextlib.suppress(FileExistsError):  # of another report that began in this second
+            report.create()
+            return report
+        number += 1
+        report.path = Path(f"{stem}-{number}.json")
 
 
 def _parser() -> argparse.ArgumentParser:
     text = """Checks a GPU and measures it, in eight minutes at most, and writes a report. Parts run in the order of
     their worth, so that a short time gives the most important ones. Nothing is installed, downloaded or sent."""
     parser = argparse.ArgumentParser(prog="python -m vkcompute.gpu_report", description=text)
-    parser.add_argument("--device", metavar="X", help="index, or part of the name (default: the best)")
+    parser.add_argument("--device", type=_device, metavar="X", help="index, or part of the name (default: the best)")
     parser.add_argument("--minutes", type=_minutes, default=MINUTES, help=f"time limit (default: {MINUTES:g})")
     parser.add_argument("--only", type=_names, metavar="PARTS", help="some parts, with commas")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the report (default: gpu-report-DATE-TIME.json)")
@@ -115,17 +125,27 @@ def _minutes(text: str) -> float:
 _minutes.__name__ = "number of minutes"
 
 
+def _device(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("an empty text names no device; leave --device out for the best one")
+    return text
+
+
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     unknown = [name for name in names if name not in BY_NAME]
     if unknown:
-        raise argparse.ArgumentTypeError(f"no part is called {', '.join(unknown)}; there are {', '.join(BY_NAME)}")
+        near = dict.fromkeys(match for name in unknown for match in get_close_matches(name, BY_NAME, 1))
+        hint = f"; did you mean {', '.join(near)}?" if near else ";"
+        raise argparse.ArgumentTypeError(
+            f"no part is called {', '.join(map(repr, unknown))}{hint} --list has the parts"
+        )
     return [*dict.fromkeys(names)]
 
 
 def _make(report: Report, parts: Sequence[Part], device: str | None, minutes: float) -> int:
     """Runs the parts until the time ends. Returns the exit status."""
-    with tempfile.TemporaryDirectory(prefix="vkcompute-report-", ignore_cleanup_errors=True) as cache:
+    with temporary_folder() as cache:
         # Caches of earlier runs would change the times, and the user's own stays as it is.
         env = os.environ | {"VKCOMPUTE_CACHE_DIR": cache, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         for part, most_s in _rounds(report, parts):
@@ -136,7 +156,7 @@ def _make(report: Report, parts: Sequence[Part], device: str | None, minutes: fl
             if part.name == "device" and not report.data["device"] and not _described(report, entry):
                 report.data["state"] = "cut" if entry["state"] == "cut" else "no device"
                 print(_wrapped(f"no device: {_missing_device(entry, minutes)}"), file=sys.stderr, flush=True)
-                return 2
+                return _BAD_INPUT
             _say(*_lines(report, entry))
     report.data["state"] = (
         "cut" if {"waiting", "cut"} & {part["state"] for part in report.data["parts"]} else "finished"
@@ -167,8 +187,14 @@ def _described(report: Report, entry: dict[str, Any]) -> bool:
 
 def _missing_device(entry: dict[str, Any], minutes: float) -> str:
     """Returns why the first part has not told the device."""
-    if entry["items"]:
-        return str(entry["items"][0].get("text", ""))
+    first = entry["items"][0] if entry["items"] else {}
+    if first and first["outcome"] != "hung":
+        return str(first.get("text", ""))
+    if entry["seconds"] >= _SLOW_S:
+        return (
+            f"a driver has not answered within {entry['seconds']:.0f} s, and may hang; name another one by "
+            "VK_DRIVER_FILES, or restart the machine"
+        )
     return f"the time ended before its driver has answered; give more than --minutes {minutes:g}"
 
 

@@ -34,7 +34,7 @@ class Part:
 
 # A GPU needs a part of each limit: their sum is above the eight minutes of a report.
 PARTS = (
-    Part("device", "the device, its limits and features", ".figures.devices", 30, 30),
+    Part("device", "the device, its limits and features", ".figures.devices", 45, 30),
     Part("rates", "rates of memory, transfers, arithmetic and matrices", ".figures.rates", 60, 20),
     Part("first", "one check per kind of kernel", ".checks.first", 60, 30),
     Part("functions", "functions of arrays: host and device time", ".figures.functions", 100, 30),

@@ -5,15 +5,16 @@ A report is a dict:
     format        FORMAT
     date          of the start, in UTC
     state         "running" (also of a killed process), "stopped" (by Ctrl-C), "cut" (by the time, with parts that are
-                  waiting or cut), "no device" or "finished"
+                  waiting or cut), "no device" (its driver crashed or hung) or "finished"
     seconds       from the start to the last change
     vkcompute     its version
     machine       system, processor, versions of Python and packages; no name of a user or a host
     device        name, kind and driver, once they are known; is_software is True for drivers that run on the CPU
     parts         a dict per part, in order
 
-A part has a name, a title, a state (PART_STATES), seconds, `items`, and `left`: the names of items that have not run.
-An item has a name, an outcome (OUTCOMES), seconds, a `text` for failures, and `figures` for measurements.
+A part has a name, a title, a state (`structure.PART_STATES`), seconds, `items`, and `left`: the names of items that
+have not run. An item has a name, an outcome (`structure.OUTCOMES`), seconds, a `text` for failures, and `figures` for
+measurements.
 """
 
 from __future__ import annotations
@@ -34,13 +35,9 @@ from vkcompute._version import __version__
 from vkcompute.errors import DataError
 from vkcompute.gpu_report.anonymizer import Anonymizer
 from vkcompute.gpu_report.parts import Part
+from vkcompute.gpu_report.structure import require_structure
 
 FORMAT = 1
-OUTCOMES = ("right", "wrong", "missing", "failed", "crashed", "hung")
-"""Of items: results are right, or wrong; the device or the machine lacks something; an error was raised; the process
-ended; the item took too long."""
-PART_STATES = ("waiting", "running", "done", "cut", "failed")
-"""Of parts: cut by the time, and failed if a process has ended before it began an item."""
 _PACKAGES = "numpy", "vulkan", "cffi", "torch", "triton"
 
 
@@ -68,11 +65,31 @@ class Report:
                     "state": "waiting",
                     "seconds": 0.0,
                     "items": [],
-                    "left": part.item_names(),
+                    "left": [],
                 }
                 for part in parts
             ],
         }
+
+    def create(self) -> None:
+        """Creates the file, which is complete at once: a process that is killed leaves a report without items.
+
+        Raises:
+            FileExistsError: it exists.
+            OSError: it cannot be created, or the disk is full.
+        """
+        with open(self.path, "xb") as file:
+            try:
+                file.write(self._content())
+                file.flush()
+            except BaseException:
+                self.path.unlink(missing_ok=True)
+                raise
+
+    def list_items(self, parts: Sequence[Part]) -> None:
+        """Writes the names of all items, for which the modules of the parts are imported: that takes a second."""
+        for part in parts:
+            self.part(part.name)["left"] = part.item_names()
         self.save()
 
     @property
@@ -91,7 +108,10 @@ class Report:
             OSError: the folder cannot be written, or the disk is full.
         """
         self.data["seconds"] = round(self.seconds, 1)
-        disk.write_atomic(self.path, text(self._anonymous(self.data)).encode())
+        disk.write_atomic(self.path, self._content())
+
+    def _content(self) -> bytes:
+        return text(self._anonymous(self.data)).encode()
 
 
 def text(data: dict[str, Any]) -> str:
@@ -114,15 +134,11 @@ def read(path: Path) -> dict[str, Any]:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        names = [part["name"] for part in data["parts"]]
-        outcomes = {item["outcome"] for part in data["parts"] for item in part["items"]}
-        states = {part["state"] for part in data["parts"]}
-    except (ValueError, TypeError, KeyError) as error:
+        if isinstance(data, dict) and data.get("format") != FORMAT:
+            raise DataError(f"{path} has the format {data.get('format')!a:.60}; this version reads {FORMAT}")
+        require_structure(data)
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no report of a GPU: {error}") from error
-    if data.get("format") != FORMAT:
-        raise DataError(f"{path} has the format {data.get('format')}; this version reads {FORMAT}")
-    if len({*names}) < len(names) or outcomes.difference(OUTCOMES) or states.difference(PART_STATES):
-        raise DataError(f"{path} has repeated parts, or outcomes or states that this version does not know")
     return dict(data)
 
 
