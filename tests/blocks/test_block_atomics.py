@@ -13,7 +13,7 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 
-INTEGERS = "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"
+INTEGERS = "int32", "uint32", "int64", "uint64"  # Triton has no atomic operations on narrower ones, but for cas
 FLOATS = "float16", "float32", "float64"
 
 
@@ -76,7 +76,9 @@ def count(counter_ptr, old_ptr):
     tl.store(old_ptr + tl.program_id(0), old)
 
 
+@pytest.mark.parametrize("dtype", ["int16", "uint16", *INTEGERS, *FLOATS])
 def test_a_counter_by_compare_exchange(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    atomic_on(machine, dtype)
     counter, old = run(machine, count, (100,), (np.zeros(1, dtype), np.zeros(100, dtype)))
     assert counter[0] == 100
     assert sorted(old) == list(range(100))

@@ -330,3 +330,13 @@ def test_tables_are_not_written(gpu: vc.Runtime) -> None:
         checked[1, 1](gpu.zeros(4)).result()
     with pytest.raises(vc.KernelError, match="WEIGHTS"):
         checked.simulate[1, 1](np.zeros(4, np.float32))
+
+
+@pytest.mark.device_only
+@pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+def test_only_arrays_of_the_host_go_to_the_device_of_the_result(gpu: vc.Runtime) -> None:
+    host, result, total = np.ones(3, np.float32), gpu.zeros(3), gpu.zeros(())
+    with vc.Runtime():
+        vc.elementwise("x + 1")(host, out=result)
+        vc.reduce("a + b", 0)(host, out=total)
+    assert (result.tolist(), total.item()) == ([2, 2, 2], 3)

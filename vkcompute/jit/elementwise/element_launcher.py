@@ -93,15 +93,15 @@ class Arguments:
             )
         return bound(self.name, self._parameters, args, named)
 
-    def placed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Returns the arguments with a device array for each NumPy array, on the device of the others.
+    def placed(self, args: tuple[Any, ...], outs: Sequence[Any] = ()) -> tuple[Any, ...]:
+        """Returns the arguments with a device array for each NumPy array, on the device of the others, or of `outs`.
 
         Arrays whose elements are not at multiples of their size are copied.
         """
         if any(map(is_holder, args)):
             args = all_held(args)
         if any(map(is_host_array, args)):
-            runtime = next((runtime_of(arg) for arg in args if type(arg) is Array), None)
+            runtime = next((runtime_of(arg) for arg in (*args, *outs) if type(arg) is Array), None)
             args = HostArrays(self.name, runtime or current_runtime(), args).args
         if any(type(arg) is Array and is_unaligned(arg) for arg in args):
             args = tuple([_aligned(arg) if type(arg) is Array else arg for arg in args])
@@ -291,7 +291,7 @@ class ElementLauncher:
             return self._sharded(args, out)
         if any(type(array) is Array and is_unaligned(array) for array in outs):
             return self._apart(args, outs, out)
-        args = self._arguments.placed(args)
+        args = self._arguments.placed(args, outs)
         arrays = self._arguments.arrays(args)
         runtime = runtime_of(arrays[0])
         given = () if out is None else outs

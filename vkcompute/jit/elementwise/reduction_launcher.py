@@ -129,7 +129,7 @@ class ReduceLauncher:
                 return out
         if group_of(args) is not None:
             return self._sharded(args, axis, out, keepdims, dtype)
-        given, args = args, self._arguments.placed(args)
+        given, args = args, self._arguments.placed(args, (out,))
         if args is not given:
             repetition = made = None  # the copies of another call have other places
         arrays = self._arguments.arrays(args)
