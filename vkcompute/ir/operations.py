@@ -24,8 +24,11 @@ from vkcompute.spirv import opcodes as spv
 
 
 def _with_bits(number: Any, kind: Type) -> Any:
-    """Returns the number or vector of a type that has the bits of another."""
-    bits = np.atleast_1d(number).view(element_of(kind).numpy)
+    """Returns the number or vector of a type that has the bits of another; the numbers of an array of numbers."""
+    dtype, given = element_of(kind).numpy, np.asarray(number)
+    if isinstance(kind, Scalar) and given.dtype.itemsize == dtype.itemsize:
+        return given.view(dtype)[()]
+    bits = np.atleast_1d(given).view(dtype)
     return bits[0] if isinstance(kind, Scalar) else bits
 
 

@@ -15,10 +15,10 @@ from vkcompute.ir.types import element_of
 from vkcompute.tile.access import Accesses
 from vkcompute.tile.contiguity import Offsets, divisors_with_params
 from vkcompute.tile.exchange import Exchange, owner, where
-from vkcompute.tile.launch_arrays import written_buffers
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
 from vkcompute.tile.matrices import Matrices, MatrixLayout
 from vkcompute.tile.narrowing import narrow_offsets
+from vkcompute.tile.overlaps import written_buffers
 from vkcompute.tile.padding import pad
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
 from vkcompute.tile.register_products import Operands, RegisterProducts

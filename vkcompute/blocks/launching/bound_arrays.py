@@ -24,7 +24,8 @@ from vkcompute.runtime.memory.window import ranges_overlap, spans_of
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.device import block_target
-from vkcompute.tile.launch_arrays import Overlaps, is_wide, overlaps_of
+from vkcompute.tile.launch_arrays import is_wide, overlaps_of
+from vkcompute.tile.overlaps import Overlaps
 from vkcompute.tile.target import Target
 
 _SUMS_BY_WORDS = 4  # of a product of float64 that an invocation computes by words

@@ -25,8 +25,8 @@ from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.compilation.build import optimized
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16
-from vkcompute.tile.launch_arrays import Overlaps, relevant
 from vkcompute.tile.narrow_floats import widen
+from vkcompute.tile.overlaps import Overlaps, relevant
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.simplification import remove_invariants
 from vkcompute.tile.workgroup_memory import LoweringError
