@@ -496,6 +496,7 @@ OF_OTHERS = {
     "cli/logreg.py _draw",  # the caller's temporary file
     "compilers/command_line.py optimized",  # in a temporary folder
     "gpu_report/figures/triton.py _module",  # the same
+    "gpu_report/report.py create",  # a new file, one page in one write: it replaces none
 }
 
 
