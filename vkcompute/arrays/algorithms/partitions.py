@@ -82,30 +82,34 @@ def partition(x: Array, places: list[int], axis: int | None) -> Array:
     Raises:
         TypeError, ValueError: as `axis_of`.
     """
-    if axis is None:
-        x, axis = flat(x), 0
-    axis = axis_of("partition", x.ndim, axis)
-    moved = axis_last(x, axis)
-    if len(places) != 1 or not is_selected(moved, 1):
+    x, axis = _along("partition", x, axis)
+    rows = axis_last(x, axis)
+    if len(places) != 1 or not is_selected(rows, 1):
         return sort(x, axis)
-    moved = contiguous(moved)
-    out, (word,) = empty_result(x.runtime, moved.shape, x.dtype), number_words(moved)
-    pivots = selected_keys(word, moved.shape[-1], places[0]).keys
-    _store_sides(word, pivots, moved.shape[-1], out.reshape(-1).view(np.uint32), is_order=False)
+    out = empty_result(x.runtime, rows.shape, x.dtype)
+    _store_divided(rows, places[0], out.reshape(-1).view(np.uint32), is_order=False)
     return axis_moved_back(out, axis)
 
 
 def argpartition(x: Array, places: list[int], axis: int | None) -> Array:
     """Returns the indices of the elements of `partition`."""
-    if axis is None:
-        x, axis = flat(x), 0
-    axis = axis_of("argpartition", x.ndim, axis)
-    moved = axis_last(x, axis)
-    if len(places) != 1 or not is_selected(moved, 1):
+    x, axis = _along("argpartition", x, axis)
+    rows = axis_last(x, axis)
+    if len(places) != 1 or not is_selected(rows, 1):
         return argsort(x, axis)
-    moved = contiguous(moved)
-    order, (word,), n = temporary(x.runtime, moved.shape, np.uint32), number_words(moved), moved.shape[-1]
-    _store_sides(word, selected_keys(word, n, places[0]).keys, n, order.reshape(-1), is_order=True)
-    out = empty_result(x.runtime, moved.shape, default_int(x.runtime))
-    store_in_rows(order.view(np.int32), n, out)
+    order = temporary(x.runtime, rows.shape, np.uint32)
+    _store_divided(rows, places[0], order.reshape(-1), is_order=True)
+    out = empty_result(x.runtime, rows.shape, default_int(x.runtime))
+    store_in_rows(order.view(np.int32), rows.shape[-1], out)
     return axis_moved_back(out, axis)
+
+
+def _along(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
+    """Returns an array and its axis, counted from 0; a flattened array without one."""
+    return (flat(x), 0) if axis is None else (x, axis_of(name, x.ndim, axis))
+
+
+def _store_divided(rows: Array, rank: int, out: Array, *, is_order: bool) -> None:
+    """Stores the elements of rows, or their indices, as uint32, divided by the one of a rank."""
+    (word,), n = number_words(contiguous(rows)), rows.shape[-1]
+    _store_sides(word, selected_keys(word, n, rank).keys, n, out, is_order=is_order)

@@ -84,29 +84,16 @@ def _pack_bytes(mask: Any, bits: Any, counts: Any, n_items: int, n: int, length:
 
 
 @kernel
-def _store_indices(bits: Any, starts: Any, out: Any, n_items: int, n: int, length: int) -> None:
-    """Stores the indices of the true elements of each part from its start on."""
+def _store_selected(bits: Any, starts: Any, x: Any, out: Any, n_items: int, n: int, length: int) -> None:
+    """Stores the elements that are selected in each part from its start on; without an `x`, their indices."""
     i = global_id(0)
     if i < n_items:
         first, target = i * length, starts[i]
         for start in range(first, min(first + length, n), _WORD):
             left = bits[start // _WORD]
             while left != np.uint32(0):
-                out[target] = start + ctz(left)
-                target += 1
-                left &= left - np.uint32(1)
-
-
-@kernel
-def _store_elements(bits: Any, starts: Any, x: Any, out: Any, n_items: int, n: int, length: int) -> None:
-    """Stores the elements that are selected in each part from its start on."""
-    i = global_id(0)
-    if i < n_items:
-        first, target = i * length, starts[i]
-        for start in range(first, min(first + length, n), _WORD):
-            left = bits[start // _WORD]
-            while left != np.uint32(0):
-                out[target] = x[start + ctz(left)]
+                index = start + ctz(left)
+                out[target] = index if x is None else x[index]
                 target += 1
                 left &= left - np.uint32(1)
 
@@ -135,7 +122,7 @@ class Selected:
         """Returns the indices of the true elements in row-major order, as integers."""
         out = empty_result(self._runtime, self.count, dtype)
         if self.count:
-            launch(_store_indices, self._sizes[0], self._bits, self._starts, out, *self._sizes)
+            self._store(None, out)
         return out
 
     def elements(self, x: Array) -> Array:
@@ -146,8 +133,11 @@ class Selected:
         (source, n_words), (target, _) = words(contiguous(x)), words(out)
         if n_words > 1:
             return gather(contiguous(x), self.indices(), Lines(1, x.size, 1), out)
-        launch(_store_elements, self._sizes[0], self._bits, self._starts, source, target, *self._sizes)
+        self._store(source, target)
         return out
+
+    def _store(self, x: Array | None, out: Array) -> None:
+        launch(_store_selected, self._sizes[0], self._bits, self._starts, x, out, *self._sizes)
 
 
 def _has_words(mask: Array) -> bool:
