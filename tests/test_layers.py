@@ -17,8 +17,8 @@ pytestmark = pytest.mark.pure
 # itself, and from its own floor as long as that makes no circle.
 FLOORS: tuple[tuple[str, ...], ...] = (
     (
-        "locks", "deferred_calls", "errors", "dtypes", "disk", "code_version", "array_namespace", "representation",
-        "_version", "spirv", "ir",
+        "locks", "deferred_calls", "errors", "float_formats", "dtypes", "disk", "code_version", "array_namespace",
+        "representation", "_version", "spirv", "ir",
     ),
     ("operations",),
     ("child_process", "slow_work"),

@@ -15,9 +15,10 @@ import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError
 from vkcompute.blocks.compiler.types import DTYPES, FLOAT8
 from vkcompute.dtypes import BFLOAT16
+from vkcompute.float_formats import FloatFormat
 
 FORMATS = {name: kind.format for name, kind in FLOAT8.items()}
-HALF = vc.dtypes.FloatFormat(16, 10, -14, 0x7E00, 0x7C00)
+HALF = FloatFormat(16, 10, -14, 0x7E00, 0x7C00)
 ALL = np.arange(256, dtype=np.uint8)
 
 
@@ -32,13 +33,13 @@ def special_numbers() -> np.ndarray[Any, Any]:
     return np.resize(np.concatenate([result, -result]), 4096).astype(np.float32)
 
 
-def nearest(x: Any, form: vc.dtypes.FloatFormat) -> np.ndarray[Any, Any]:
+def nearest(x: Any, form: FloatFormat) -> np.ndarray[Any, Any]:
     """Returns the bits of the nearest numbers, the largest one beyond it."""
     most = form.value(form.beyond - 1)
     return form.encoded(np.clip(x, -most, most) if form.bits == 8 else x)
 
 
-def truncated(x: Any, form: vc.dtypes.FloatFormat) -> np.ndarray[Any, Any]:
+def truncated(x: Any, form: FloatFormat) -> np.ndarray[Any, Any]:
     """Returns the bits of the numbers next to zero."""
     bits = nearest(x, form)
     return bits - (np.abs(form.decoded(bits)) > np.abs(x)).astype(bits.dtype)

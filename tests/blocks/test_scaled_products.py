@@ -12,13 +12,14 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError, dtypes
+from vkcompute.float_formats import FloatFormat
 
 HALVES = np.float64([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 FORMATS = {
     "e5m2": dtypes.small_float("float8_e5m2").format,
     "e4m3": dtypes.small_float("float8_e4m3fn").format,
     "bf16": dtypes.BFLOAT16.format,
-    "fp16": dtypes.FloatFormat(16, 10, -14, 0x7E00, 0x7C00),
+    "fp16": FloatFormat(16, 10, -14, 0x7E00, 0x7C00),
 }
 
 

@@ -126,7 +126,7 @@ class AngleBuilder:
         # 1 - x**2 less 2**-128, modulo 1.
         upper = pairs.bitwise("not", pairs.shr(upper, right, signed=False))
         lower = pairs.bitwise("not", lower)
-        zeros = floats.leading_zeros(upper)
+        zeros = pairs.leading_zeros(upper)
         moved = pairs.shr(pairs.shr(lower, pairs.word(1), signed=False),
                           b.compute("xor", zeros, pairs.word(63)), signed=False)  # fmt: skip
         significand = pairs.bitwise("or", pairs.shl(upper, zeros), moved)
@@ -157,10 +157,10 @@ class AngleBuilder:
         negative = b.compute("lt", b.bitcast(rest.high, INT32), b.const(0, INT32))
         near = b.compute("eq", index, pairs.word(0))  # then the numbers themselves are more precise
         rest = pairs.abs(rest)
-        zeros, back = floats.leading_zeros(rest), floats.leading_zeros(total)
+        zeros, back = pairs.leading_zeros(rest), pairs.leading_zeros(total)
         dividend = pairs.select(near, small.significand, pairs.shl(rest, zeros))
         divisor = pairs.select(near, large.significand, pairs.shl(total, back))
-        quotient, is_large, _ = floats.significand_quotient(dividend, divisor)
+        quotient, is_large, _ = floats.significands.quotient(dividend, divisor)
         far = b.bitcast(b.compute("add", b.compute("sub", zeros, back), pairs.word(4)), INT32)
         shift = b.compute("sub", b.select(near, distance, far), b.cast(is_large, INT32))
         return _Ratio(quotient, shift, b.compute("and", negative, b.compute("not", near)), index)

@@ -121,7 +121,7 @@ class _WaveBuilder:
         cosine_power, cosine = floats.normalized(b.const(63 - _COSINE.scales[0], INT32), sums[1])
         odd = b.compute("ne", b.compute("and", turns, pairs.word(1)), pairs.word(0))
         one, other = pairs.select(odd, cosine, sine), pairs.select(odd, sine, cosine)
-        quotient, is_large, _ = floats.significand_quotient(one, other)
+        quotient, is_large, _ = floats.significands.quotient(one, other)
         power = b.compute("sub", sine_power, cosine_power)
         power = b.select(odd, b.compute("neg", power), power)
         power = b.compute("add", b.compute("add", power, b.const(BIAS - 1, INT32)), b.cast(is_large, INT32))
@@ -145,7 +145,7 @@ class _WaveBuilder:
         sign = b.compute("and", high.high, pairs.word(1 << 31))
         mask = b.bitcast(b.compute("shr", b.bitcast(high.high, INT32), b.const(31, INT32)), UINT32)
         high, low = [pairs.bitwise("xor", part, Pair(mask, mask)) for part in (high, low)]
-        zeros = self._floats.leading_zeros(high)
+        zeros = self._pairs.leading_zeros(high)
         back = b.compute("sub", pairs.word(63), zeros)
         moved = pairs.shr(pairs.shr(low, pairs.word(1), signed=False), back, signed=False)
         rest = pairs.bitwise("or", pairs.shl(high, zeros), moved)

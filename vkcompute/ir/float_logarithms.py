@@ -152,7 +152,7 @@ class LogarithmBuilder:
         total = pairs.select(negative, pairs.sub(one, size), pairs.add(one, size))
         carries = b.compute("and", b.compute("not", negative), pairs.compare("lt", total, one, signed=False))
         halved = pairs.bitwise("or", pairs.shr(total, pairs.word(1), signed=False), pairs.constant(1 << 63))
-        zeros = self._floats.leading_zeros(total)
+        zeros = self._pairs.leading_zeros(total)
         power = b.compute("sub", above, b.select(carries, b.const(-1, INT32), b.bitcast(zeros, INT32)))
         return pairs.select(carries, halved, pairs.shl(total, zeros)), power
 
@@ -212,7 +212,7 @@ class LogarithmBuilder:
 
     def normalized(self, reduced: Reduced) -> Reduced:
         """Shifts the first bit of |r| to the top where r alone decides the result."""
-        zeros = self._b.select(reduced.near, self._floats.leading_zeros(reduced.size), self._pairs.word(0))
+        zeros = self._b.select(reduced.near, self._pairs.leading_zeros(reduced.size), self._pairs.word(0))
         return reduced._replace(factor=self._pairs.shl(reduced.size, zeros), zeros=zeros)
 
     def _unless_tiny(self, reduced: Reduced, number: Unpacked, exponent: Value) -> Reduced:
@@ -276,7 +276,7 @@ class LogarithmBuilder:
         is_wide = b.compute("ne", whole, pairs.word(0))
         top = pairs.select(is_wide, Pair(fraction.high, whole), fraction)
         rest = b.select(is_wide, fraction.low, pairs.word(0))
-        zeros = self._floats.leading_zeros(top)
+        zeros = self._pairs.leading_zeros(top)
         shifted = pairs.shl(top, zeros)
         moved = b.compute("shr", rest, b.compute("and", b.compute("sub", pairs.word(32), zeros), pairs.word(31)))
         significand = Pair(b.compute("or", shifted.low, moved), shifted.high)

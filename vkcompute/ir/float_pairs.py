@@ -12,6 +12,7 @@ from typing import NamedTuple
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Value
 from vkcompute.ir.integer_pairs import Pair, PairBuilder
+from vkcompute.ir.significands import SignificandBuilder, Wide
 from vkcompute.ir.types import BOOL, FLOAT16, FLOAT32, INT32, UINT32, Scalar
 
 BIAS = 1023
@@ -34,18 +35,12 @@ class Unpacked(NamedTuple):
     significand: Pair
 
 
-class _Wide(NamedTuple):
-    """An integer of 128 bits."""
-
-    high: Pair
-    low: Pair
-
-
 class FloatPairBuilder:
     """Appends operations on float64 as pairs of words."""
 
     def __init__(self, builder: Builder, pairs: PairBuilder) -> None:
         self._b, self._pairs = builder, pairs
+        self.significands = SignificandBuilder(builder, pairs)
 
     # -- bits ---------------------------------------------------------------------------------------------------------
 
@@ -118,32 +113,11 @@ class FloatPairBuilder:
 
     # -- significands -------------------------------------------------------------------------------------------------
 
-    def leading_zeros(self, x: Pair) -> Value:
-        """The zeros above the highest one, a word; undefined for 0."""
-        b, pairs = self._b, self._pairs
-        is_low = b.compute("eq", x.high, self._word(0))
-        word = b.select(is_low, x.low, x.high)
-        zeros = b.compute("sub", self._word(31), b.compute("find_msb", word))
-        return b.compute("add", zeros, b.select(is_low, pairs.word(32), pairs.word(0)))
-
-    def _right(self, x: Pair, amount: Value) -> Pair:
-        """x >> amount, a word, of which the last bit is set if bits were lost; also by more than 63."""
-        b, pairs = self._b, self._pairs
-        limited = b.compute("min", amount, self._word(63))
-        shifted = pairs.shr(x, limited, signed=False)
-        back = pairs.shl(shifted, limited)
-        lost = pairs.compare("ne", back, x, signed=False)
-        return Pair(b.compute("or", shifted.low, b.cast(lost, UINT32)), shifted.high)
-
-    def _sticky(self, x: Pair, rest: Value) -> Pair:
-        """x, of which the last bit is set if a condition holds."""
-        return Pair(self._b.compute("or", x.low, self._b.cast(rest, UINT32)), x.high)
-
     def unpacked(self, x: Pair) -> Unpacked:
         """The parts of a number."""
         b, pairs = self._b, self._pairs
         field, is_normal, fraction = self._fields(x)
-        zeros = b.select(is_normal, self._word(_EXTRA), self.leading_zeros(fraction))
+        zeros = b.select(is_normal, self._word(_EXTRA), self._pairs.leading_zeros(fraction))
         significand = pairs.shl(fraction, zeros)
         exponent = b.select(is_normal, field, b.compute("sub", self._word(_EXTRA + 1), zeros))
         return Unpacked(self._sign(x), b.bitcast(exponent, INT32), significand)
@@ -162,7 +136,7 @@ class FloatPairBuilder:
 
     def normalized(self, exponent: Value, significand: Pair) -> tuple[Value, Pair]:
         """Shifts the first bit to the top."""
-        zeros = self.leading_zeros(significand)
+        zeros = self._pairs.leading_zeros(significand)
         return self._b.compute("sub", exponent, self._b.bitcast(zeros, INT32)), self._pairs.shl(significand, zeros)
 
     def rounded(self, sign: Value, exponent: Value, significand: Pair) -> Pair:
@@ -170,7 +144,7 @@ class FloatPairBuilder:
         b, pairs = self._b, self._pairs
         is_zero = b.compute("eq", significand.high, self._word(0))
         below = b.compute("max", b.compute("sub", self._int(1), exponent), self._int(0))
-        significand = self._right(significand, b.bitcast(below, UINT32))
+        significand = self.significands.shifted_right(significand, b.bitcast(below, UINT32))
         exponent = b.compute("min", b.compute("max", exponent, self._int(1)), self._int(_MOST + 1))
         rest = b.compute("and", significand.low, self._word((1 << _EXTRA) - 1))
         kept = pairs.shr(significand, self._word(_EXTRA), signed=False)
@@ -190,9 +164,9 @@ class FloatPairBuilder:
         b, pairs = self._b, self._pairs
         swaps = pairs.compare("lt", self._magnitude(x), self._magnitude(y), signed=False)
         x, y = self._select(swaps, y, x), self._select(swaps, x, y)
-        large, small = (self._fixed(each) for each in (x, y))
+        large, small = self._fixed(x), self._fixed(y)
         distance = b.compute("sub", large[0], small[0])
-        shifted = self._right(small[1], distance)
+        shifted = self.significands.shifted_right(small[1], distance)
         differ = b.compute("ne", self._sign(x), self._sign(y))
         total = self._select(differ, pairs.sub(large[1], shifted), pairs.add(large[1], shifted))
         sign = b.select(self._all(differ, b.compute("not", pairs.is_nonzero(total))), self._word(0), self._sign(x))
@@ -218,7 +192,7 @@ class FloatPairBuilder:
         one, other = self.unpacked(x), self.unpacked(y)
         sign = b.compute("xor", one.sign, other.sign)
         upper, lower = pairs.wide_product(one.significand, other.significand)
-        significand = self._sticky(upper, pairs.is_nonzero(lower))
+        significand = self.significands.with_rest(upper, pairs.is_nonzero(lower))
         exponent = b.compute("sub", b.compute("add", one.exponent, other.exponent), self._int(BIAS - 1))
         result = self.rounded(sign, *self._doubled(exponent, significand))
         invalid = self._any(self.is_nan(x), self.is_nan(y), self._is_none(one), self._is_none(other))
@@ -238,54 +212,19 @@ class FloatPairBuilder:
         b, pairs = self._b, self._pairs
         one, other = self.unpacked(x), self.unpacked(y)
         sign = b.compute("xor", one.sign, other.sign)
-        quotient, is_large, rest = self.significand_quotient(one.significand, other.significand)
+        quotient, is_large, rest = self.significands.quotient(one.significand, other.significand)
         exponent = b.compute("add", b.compute("sub", one.exponent, other.exponent), self._int(BIAS - 1))
         exponent = b.compute("add", exponent, b.cast(is_large, INT32))
-        result = self.rounded(sign, exponent, self._sticky(quotient, pairs.is_nonzero(rest)))
+        result = self.rounded(sign, exponent, self.significands.with_rest(quotient, pairs.is_nonzero(rest)))
         x_zero, y_zero = self._is_none(one), self._is_none(other)
-        x_infinite, y_infinite = (
-            b.compute("not", self._is_finite(each)) for each in (x, y)
-        )  # or NaN, which comes last
+        # Infinite, or NaN, which is selected last.
+        x_infinite, y_infinite = b.compute("not", self._is_finite(x)), b.compute("not", self._is_finite(y))
         invalid = self._any(
             self.is_nan(x), self.is_nan(y), self._all(x_zero, y_zero), self._all(x_infinite, y_infinite)
         )
         result = self._select(self._any(y_zero, x_infinite), self._with_sign(pairs.constant(_INFINITY), sign), result)
         result = self._select(self._any(x_zero, y_infinite), self._with_sign(pairs.constant(0), sign), result)
         return self._select(invalid, pairs.constant(_NAN), result)
-
-    def significand_quotient(self, x: Pair, y: Pair) -> tuple[Pair, Value, Pair]:
-        """x * 2**64 / y, or half of it where x is not less than y, which the second result tells; and the remainder.
-
-        A divisor of 0 counts as 2**63.
-        """
-        is_large = self._pairs.compare("ge", x, y, signed=False)
-        divisor = self._with_sign(y, self._word(1 << 31))
-        high, rest = self._digit(self._halved_if(is_large, x), divisor)
-        low, rest = self._digit(rest, divisor)
-        return Pair(low, high), is_large, rest
-
-    def _halved_if(self, condition: Value, x: Pair) -> Pair:
-        return self._select(condition, self._pairs.shr(x, self._word(1), signed=False), x)
-
-    def _digit(self, x: Pair, y: Pair) -> tuple[Value, Pair]:
-        """The word that is x * 2**32 / y, of which the top bit is set and x is less; and the remainder."""
-        b, pairs = self._b, self._pairs
-        limit = b.compute("eq", x.high, y.high)  # then the quotient by the high word has 33 bits
-        dividend = Pair(x.low, b.select(limit, self._word(0), x.high))
-        quotient, rest = pairs.word_quotient(dividend, y.high)
-        quotient = b.select(limit, self._word(0xFFFFFFFF), quotient)
-        rest = b.select(limit, b.compute("add", x.low, y.high), rest)
-        overflown = self._all(limit, b.compute("lt", rest, x.low))
-        for _ in range(2):
-            product = pairs.product(quotient, y.low)
-            is_high = pairs.compare("gt", product, Pair(self._word(0), rest), signed=False)
-            lowered = self._all(is_high, b.compute("not", overflown))
-            quotient = b.compute("sub", quotient, b.cast(lowered, UINT32))
-            following = b.compute("add", rest, b.select(lowered, y.high, self._word(0)))
-            overflown = self._any(overflown, b.compute("lt", following, rest))
-            rest = following
-        # Modulo 2**64, which the remainder is below: a carry of `rest` is left out.
-        return quotient, pairs.sub(Pair(self._word(0), rest), pairs.product(quotient, y.low))
 
     def sqrt(self, x: Pair) -> Pair:
         """The square root."""
@@ -301,7 +240,7 @@ class FloatPairBuilder:
         too_large = self._any(above, self._all(same, has_rest))
         root = self._select(too_large, pairs.sub(near, pairs.constant(1)), near)
         is_exact = self._all(same, b.compute("not", has_rest))
-        result = self.rounded(self._word(0), exponent, self._sticky(root, b.compute("not", is_exact)))
+        result = self.rounded(self._word(0), exponent, self.significands.with_rest(root, b.compute("not", is_exact)))
         negative = b.compute("ne", number.sign, self._word(0))
         result = self._select(negative, pairs.constant(_NAN), result)
         keeps = self._any(self.is_zero(x), self._all(b.compute("not", negative), self.is_infinite(x)))
@@ -312,46 +251,10 @@ class FloatPairBuilder:
         """The root of a number: the exponent, the radicand over 2**64, and its root, which is at most 2 too large."""
         b = self._b
         is_odd = b.compute("ne", b.compute("and", exponent, self._int(1)), self._int(0))
-        radicand = self._halved_if(is_odd, significand)  # an odd exponent is that of an even power, as the bias is odd
+        # An odd exponent is that of an even power, as the bias is odd.
+        radicand = self.significands.halved_if(is_odd, significand)
         halved = b.compute("shr", b.compute("add", exponent, self._int(BIAS)), self._int(1))
-        return halved, radicand, self._estimated_root(radicand)
-
-    def _estimated_root(self, radicand: Pair) -> Pair:
-        """The root of a number of 63 or 64 bits times 2**64; at most 2 too large."""
-        b, pairs = self._b, self._pairs
-        single = b.compute("sqrt", b.cast(radicand.high, FLOAT32))
-        single = b.compute("min", single, b.const(65536 - 2.0**-8, FLOAT32))
-        estimate = b.cast(b.compute("mul", single, b.const(65536.0, FLOAT32)), UINT32)
-        # Of 22 bits at least; the difference has up to 44, and half its quotient corrects the estimate to 1.
-        rest = pairs.sub(radicand, pairs.product(estimate, estimate))
-        scaled = b.cast(b.bitcast(pairs.shr(rest, self._word(12), signed=True).low, INT32), FLOAT32)
-        halved = b.compute("mul", scaled, b.const(2048.0, FLOAT32))
-        correction = b.cast(b.compute("div", halved, b.cast(estimate, FLOAT32)), INT32)
-        word = b.compute("add", estimate, b.bitcast(correction, UINT32))
-        wraps = self._all(b.compute("gt", correction, self._int(0)), b.compute("lt", word, estimate))
-        word = b.select(wraps, self._word(0xFFFFFFFF), word)
-        word, rest = self._exact_root(radicand, word)
-        # r = w + z, and z = (radicand - w**2) / 2 w, less the square of z over 2 w.
-        dividend = pairs.shl(rest, self._word(31))
-        is_large = b.compute("ge", dividend.high, word)
-        low, _ = pairs.word_quotient(Pair(dividend.low, b.select(is_large, self._word(0), dividend.high)), word)
-        return Pair(b.select(is_large, self._word(0xFFFFFFFF), low), word)
-
-    def _exact_root(self, radicand: Pair, word: Value) -> tuple[Value, Pair]:
-        """The largest word whose square is at most the radicand, and the difference, from a word that is off by 1."""
-        b, pairs = self._b, self._pairs
-        rest = pairs.sub(radicand, pairs.product(word, word))
-        is_large = b.compute("lt", b.bitcast(rest.high, INT32), self._int(0))
-        word = b.compute("sub", word, b.cast(is_large, UINT32))
-        rest = self._select(is_large, pairs.add(rest, self._odd(word)), rest)
-        is_small = pairs.compare("ge", rest, self._odd(word), signed=False)
-        rest = self._select(is_small, pairs.sub(rest, self._odd(word)), rest)
-        return b.compute("add", word, b.cast(is_small, UINT32)), rest
-
-    def _odd(self, word: Value) -> Pair:
-        """2 * word + 1."""
-        doubled = self._pairs.shl(Pair(word, self._word(0)), self._word(1))
-        return Pair(self._b.compute("or", doubled.low, self._word(1)), doubled.high)
+        return halved, radicand, self.significands.estimated_root(radicand)
 
     def rsqrt(self, x: Pair) -> Pair:
         """1 / sqrt(x), rounded twice."""
@@ -362,19 +265,19 @@ class FloatPairBuilder:
         b, pairs = self._b, self._pairs
         one, other, third = self.unpacked(x), self.unpacked(y), self.unpacked(z)
         sign = b.compute("xor", one.sign, other.sign)
-        product = _Wide(*pairs.wide_product(one.significand, other.significand))
+        product = Wide(*pairs.wide_product(one.significand, other.significand))
         exponent = b.compute("sub", b.compute("add", one.exponent, other.exponent), self._int(BIAS - 1))
         product_zero, z_zero = self._any(self._is_none(one), self._is_none(other)), self._is_none(third)
         far = self._int(-(1 << 14))  # zeros are below all others
         exponent = b.select(product_zero, far, exponent)
-        added = _Wide(pairs.shr(third.significand, self._word(1), signed=False), pairs.constant(0))
+        added = Wide(pairs.shr(third.significand, self._word(1), signed=False), pairs.constant(0))
         z_exponent = b.select(z_zero, far, b.compute("add", third.exponent, self._int(1)))
         # The first bit is below the top, which is left for a carry.
         is_top = b.compute("lt", b.bitcast(product.high.high, INT32), self._int(0))
-        product = self._chosen(is_top, self._halved(product), product)
+        product = self.significands.select(is_top, self.significands.halved(product), product)
         exponent = b.compute("add", exponent, b.cast(is_top, INT32))
         total, exponent, total_sign = self._sum((product, exponent, sign), (added, z_exponent, third.sign))
-        significand = self._sticky(total.high, pairs.is_nonzero(total.low))
+        significand = self.significands.with_rest(total.high, pairs.is_nonzero(total.low))
         result = self.rounded(total_sign, exponent, significand)
         exact = self._select(product_zero, z, result)
         both = self._with_sign(pairs.constant(0), b.compute("and", sign, third.sign))
@@ -387,7 +290,7 @@ class FloatPairBuilder:
         result = self._select(infinite, self._with_sign(pairs.constant(_INFINITY), sign), result)
         return self._select(invalid, pairs.constant(_NAN), result)
 
-    def _sum(self, one: tuple[_Wide, Value, Value], other: tuple[_Wide, Value, Value]) -> tuple[_Wide, Value, Value]:
+    def _sum(self, one: tuple[Wide, Value, Value], other: tuple[Wide, Value, Value]) -> tuple[Wide, Value, Value]:
         """The sum of two (significand, exponent, sign), with the first bit at the top; the sign of no 0 is negative.
 
         The lower half of the second significand is 0.
@@ -397,66 +300,16 @@ class FloatPairBuilder:
         same = b.compute("eq", x_exponent, y_exponent)
         is_less = pairs.compare("lt", x.high, y.high, signed=False)
         less = self._any(b.compute("lt", x_exponent, y_exponent), self._all(same, is_less))
-        large, small = self._chosen(less, y, x), self._chosen(less, x, y)
+        large, small = self.significands.select(less, y, x), self.significands.select(less, x, y)
         exponent = b.select(less, y_exponent, x_exponent)
         distance = b.compute("sub", exponent, b.select(less, x_exponent, y_exponent))
-        small = self._moved_right(small, b.bitcast(distance, UINT32))
+        small = self.significands.wide_shifted_right(small, b.bitcast(distance, UINT32))
         differ = b.compute("ne", x_sign, y_sign)
-        total = self._added(large, small, differ)
-        is_low = b.compute("not", pairs.is_nonzero(total.high))
-        lifted = self._chosen(is_low, _Wide(total.low, pairs.constant(0)), total)
-        exponent = b.compute("sub", exponent, b.select(is_low, self._int(64), self._int(0)))
-        zeros = self.leading_zeros(lifted.high)
-        joined = pairs.shr(pairs.shr(lifted.low, self._word(1), signed=False), self._back(zeros), signed=False)
-        high = pairs.bitwise("or", pairs.shl(lifted.high, zeros), joined)
-        is_zero = b.compute("not", pairs.is_nonzero(high))
+        total = self.significands.sum(large, small, differ)
+        total, shift = self.significands.normalized(total)
+        is_zero = b.compute("not", pairs.is_nonzero(total.high))
         sign = b.select(is_zero, self._word(0), b.select(less, y_sign, x_sign))
-        return (
-            _Wide(high, pairs.shl(lifted.low, zeros)),
-            b.compute("sub", exponent, b.bitcast(zeros, INT32)),
-            sign,
-        )
-
-    def _added(self, x: _Wide, y: _Wide, negates: Value) -> _Wide:
-        """x + y, or x - y = x + not y + 1."""
-        b, pairs = self._b, self._pairs
-        one = b.cast(negates, UINT32)
-        mask = b.compute("sub", self._word(0), one)
-        high, low = (pairs.bitwise("xor", part, Pair(mask, mask)) for part in y)
-        inner = pairs.add(x.low, low)
-        carry = pairs.compare("lt", inner, low, signed=False)
-        total = pairs.add(inner, Pair(one, self._word(0)))
-        wraps = self._all(negates, b.compute("not", pairs.is_nonzero(total)))
-        more = b.compute("add", b.cast(carry, UINT32), b.cast(wraps, UINT32))
-        return _Wide(pairs.add(pairs.add(x.high, high), Pair(more, self._word(0))), total)
-
-    def _back(self, amount: Value) -> Value:
-        """63 less an amount of 0 to 63."""
-        return self._b.compute("xor", self._b.compute("and", amount, self._word(63)), self._word(63))
-
-    def _chosen(self, condition: Value, one: _Wide, other: _Wide) -> _Wide:
-        return _Wide(self._select(condition, one.high, other.high), self._select(condition, one.low, other.low))
-
-    def _halved(self, x: _Wide) -> _Wide:
-        """x >> 1, of which the last bit is 0."""
-        pairs = self._pairs
-        carried = pairs.shl(x.high, self._word(63))
-        low = pairs.bitwise("or", pairs.shr(x.low, self._word(1), signed=False), carried)
-        return _Wide(pairs.shr(x.high, self._word(1), signed=False), low)
-
-    def _moved_right(self, x: _Wide, amount: Value) -> _Wide:
-        """x >> amount, of which the last bit is set if bits were lost."""
-        b, pairs = self._b, self._pairs
-        amount = b.compute("min", amount, self._word(127))
-        is_far = b.compute("ge", amount, self._word(64))
-        within = b.compute("and", amount, self._word(63))
-        carried = pairs.shl(pairs.shl(x.high, self._word(1)), self._back(within))
-        high = pairs.shr(x.high, within, signed=False)
-        low = pairs.bitwise("or", pairs.shr(x.low, within, signed=False), carried)
-        lost = pairs.compare("ne", pairs.shl(pairs.shr(x.low, within, signed=False), within), x.low, signed=False)
-        far = self._sticky(high, pairs.is_nonzero(pairs.bitwise("or", carried, x.low)))
-        near = _Wide(high, self._sticky(low, lost))
-        return self._chosen(is_far, _Wide(pairs.constant(0), far), near)
+        return total, b.compute("sub", exponent, shift), sign
 
     # -- comparisons --------------------------------------------------------------------------------------------------
 
@@ -569,7 +422,7 @@ class FloatPairBuilder:
         )
         exponent = b.compute("sub", number.exponent, self._int(BIAS - 127))
         below = b.compute("max", b.compute("sub", self._int(1), exponent), self._int(0))
-        top = self._right(Pair(top, self._word(0)), b.bitcast(below, UINT32)).low
+        top = self.significands.shifted_right(Pair(top, self._word(0)), b.bitcast(below, UINT32)).low
         rest = b.compute("and", top, self._word(0xFF))
         kept = b.compute("shr", top, self._word(8))
         last = b.compute("and", kept, self._word(1))

@@ -60,9 +60,16 @@ class PairBuilder:
     def _is_negative(self, x: Pair) -> Value:
         return self._b.compute("lt", self._signed(x.high), self._b.const(0, INT32))
 
-    def _leading_zeros(self, word: Value) -> Value:
+    def _zeros_of_word(self, word: Value) -> Value:
         """The zeros above the highest one; 32 for 0."""
         return self._b.compute("sub", self.word(31), self._b.compute("find_msb", word))
+
+    def leading_zeros(self, x: Pair) -> Value:
+        """The zeros above the highest one, a word; undefined for 0."""
+        b = self._b
+        is_low = b.compute("eq", x.high, self.word(0))
+        zeros = self._zeros_of_word(b.select(is_low, x.low, x.high))
+        return b.compute("add", zeros, b.select(is_low, self.word(32), self.word(0)))
 
     def _product(self, x: Value, y: Value) -> Value:
         """The low word of a product of words."""
@@ -245,7 +252,7 @@ class PairBuilder:
         """Quotient and remainder of two uint64."""
         b = self._b
         is_word = b.compute("eq", y.high, self.word(0))
-        shift = b.compute("and", self._leading_zeros(y.high), self.word(31))
+        shift = b.compute("and", self._zeros_of_word(y.high), self.word(31))
         back = b.compute("xor", shift, self.word(31))
         # The divisor's first 32 bits, and half of the dividend, so that the quotient is a word.
         first = b.compute(
@@ -272,7 +279,7 @@ class PairBuilder:
     def word_quotient(self, x: Pair, y: Value) -> tuple[Value, Value]:
         """Quotient and remainder of a uint64 by a word that is larger than its high word: two digits of 16 bits."""
         b = self._b
-        shift = self._leading_zeros(y)
+        shift = self._zeros_of_word(y)
         y = b.compute("shl", y, shift)
         x = self.shl(x, shift)
         digits, rest = [], x.high
@@ -396,8 +403,8 @@ class PairBuilder:
         is_word = b.compute("eq", size.high, self.word(0))
         zeros = b.select(
             is_word,
-            b.compute("add", self._leading_zeros(size.low), self.word(32)),
-            self._leading_zeros(size.high),
+            b.compute("add", self._zeros_of_word(size.low), self.word(32)),
+            self._zeros_of_word(size.high),
         )
         scaled = self.shl(size, zeros)
         sticky = self._of_bool(b.compute("ne", scaled.low, self.word(0)))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vkcompute.dtypes import FloatFormat
+from vkcompute.float_formats import FloatFormat
 from vkcompute.ir.function import Value
 from vkcompute.ir.types import FLOAT8_E4B15, FLOAT16, FLOAT32, INT32, SCALARS, UINT32, Scalar, SmallFloat, Type
 

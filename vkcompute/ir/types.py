@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vkcompute import dtypes
+from vkcompute.float_formats import FloatFormat
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +73,7 @@ class SmallFloat(Scalar):
     Devices have them as operands of cooperative matrices only.
     """
 
-    format: dtypes.FloatFormat
+    format: FloatFormat
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
@@ -94,7 +95,7 @@ INT8, INT16, INT32, INT64 = (SCALARS[f"int{bits}"] for bits in (8, 16, 32, 64))
 UINT8, UINT16, UINT32, UINT64 = (SCALARS[f"uint{bits}"] for bits in (8, 16, 32, 64))
 FLOAT16, FLOAT32, FLOAT64 = (SCALARS[f"float{bits}"] for bits in (16, 32, 64))
 BFLOAT16 = SCALARS["bfloat16"]
-FLOAT8_E4B15 = SmallFloat("float8_e4b15", "f", 8, dtypes.FloatFormat(8, 3, -14, 0x7F, away=True))
+FLOAT8_E4B15 = SmallFloat("float8_e4b15", "f", 8, FloatFormat(8, 3, -14, 0x7F, away=True))
 """Triton's type of 8 bits with a bias of 15. No array has it as a dtype."""
 
 
