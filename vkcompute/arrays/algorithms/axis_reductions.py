@@ -74,18 +74,18 @@ On lavapipe, argmin of 2**24 numbers takes 8 ms of CPU time with chunks and 30 w
 _chosen_rows = Elementwise("chunk + row * n_chunks", "chunk, row, n_chunks")
 
 
-def first_place(extreme: str, array: Array, axis: int, keepdims: bool) -> Array:
-    """Returns the place of the first extreme, or NaN, along an axis, as an integer.
+def first_index(extreme: str, array: Array, axis: int, keepdims: bool) -> Array:
+    """Returns the index of the first extreme, or NaN, along an axis, as an integer.
 
     Elements in memory are read once, to find the first chunk with the extreme. So are numbers of at most 32 bits of an
-    expression: their ranks are reduced, with their places behind.
+    expression: their ranks are reduced, with their indices behind.
 
     Args:
         extreme: a key of _EXTREMES.
     """
     if length := _chunk_length(array, axis):
-        place = _first_by_chunks(extreme, array, length)
-        return place.reshape((*place.shape, 1)) if keepdims else place
+        index = _first_by_chunks(extreme, array, length)
+        return index.reshape((*index.shape, 1)) if keepdims else index
     if default_int(array.runtime).itemsize == 8 and array.dtype.itemsize <= 4:
         indices = counting(array, axis, array.shape[axis])
         array = astype(array, _WORDS[array.dtype.kind])
@@ -112,7 +112,7 @@ def _divisor(n: int, shortest: int, longest: int) -> int:
 
 
 def _first_by_chunks(extreme: str, array: Array, length: int) -> Array:
-    """Returns the place of the first extreme of each line, which is in the first chunk that has it."""
+    """Returns the index of the first extreme of each line, which is in the first chunk that has it."""
     n = array.shape[-1]
     if rest := n % length:
         return _first_of_parts(extreme, array, n - rest)
@@ -120,22 +120,22 @@ def _first_by_chunks(extreme: str, array: Array, length: int) -> Array:
     n_rows, n_chunks, _ = chunks.shape
     extremes = reduce(_EXTREMES[extreme], chunks, (2,), array.dtype, False)
     extremes.compute()  # they are few, and read twice
-    chunk = astype(first_place(extreme, extremes, 1, False), np.int32)
+    chunk = astype(first_index(extreme, extremes, 1, False), np.int32)
     searched = temporary(array.runtime, (n_rows, length), array.dtype)
     at = _chosen_rows(chunk, count_up(array.runtime, n_rows), n_chunks)
     gather(array, at, Lines(1, n_rows * n_chunks, length), searched)
-    inside = astype(first_place(extreme, searched, 1, False), np.int32)
+    inside = astype(first_index(extreme, searched, 1, False), np.int32)
     return apply("add", apply("multiply", chunk, np.int32(length)), inside).reshape(array.shape[:-1])
 
 
 def _first_of_parts(extreme: str, array: Array, n_first: int) -> Array:
-    """Returns the place of the first extreme of one line, whose parts are searched apart."""
+    """Returns the index of the first extreme of one line, whose parts are searched apart."""
     n, at = array.shape[0], temporary(array.runtime, 2, np.int32)
     for part_of_line, (start, stop) in enumerate(((0, n_first), (n_first, n))):
-        place = first_place(extreme, array[start:stop], 0, True)
-        assign(at[part_of_line : part_of_line + 1], apply("add", place, start), fresh=True)
+        index = first_index(extreme, array[start:stop], 0, True)
+        assign(at[part_of_line : part_of_line + 1], apply("add", index, start), fresh=True)
     values = gather(array, at, Lines(1, n, 1), temporary(array.runtime, 2, array.dtype))
-    return where(apply("equal", first_place(extreme, values, 0, False), 0), at[0], at[1])
+    return where(apply("equal", first_index(extreme, values, 0, False), 0), at[0], at[1])
 
 
 def hits(row: str, array: Array, axis: int) -> Array:
@@ -152,7 +152,7 @@ def hits(row: str, array: Array, axis: int) -> Array:
 
 
 def first_true(hit: Array, axis: int, keepdims: bool) -> Array:
-    """Returns the place of the first True along an axis, in int32."""
+    """Returns the index of the first True along an axis, in int32."""
     n = hit.shape[axis]
     indices = where(hit, counting(hit, axis, n), np.int32(n))
     return reduce("minimum", indices, (axis,), np.dtype(np.int32), keepdims)

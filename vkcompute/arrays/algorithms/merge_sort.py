@@ -39,13 +39,13 @@ def _rank(keys: Any, order: Any, new_keys: Any, new_order: Any, n_items: int, n:
         mine, place_in_row = keys[i], i % n
         first = place_in_row // BLOCK * BLOCK
         start = i - place_in_row + first
-        place = start
+        target = start
         for k in range(min(n - first, BLOCK)):
             other = keys[start + k]
-            place += 1 if other < mine or (other == mine and start + k < i) else 0
-        new_order[place] = i if form & 1 == 1 else order[i]
+            target += 1 if other < mine or (other == mine and start + k < i) else 0
+        new_order[target] = i if form & 1 == 1 else order[i]
         if form & 2 == 0:
-            new_keys[place] = mine
+            new_keys[target] = mine
 
 
 @kernel

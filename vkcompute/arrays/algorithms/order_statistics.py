@@ -1,4 +1,4 @@
-"""Elements of rows by their places in the order of a sort, without sorting: for medians and quantiles.
+"""Elements of rows by their ranks in the order of a sort, without sorting: for medians and quantiles.
 
 The key of an element is selected digit by digit, the highest first. Each invocation counts the digits of its part of a
 row, among the keys whose higher digits are those selected. The sums of the parts tell the next digit. So a row is read
@@ -53,18 +53,18 @@ def _count_digits(
 
 @kernel
 def _choose_digit(
-    totals: Any, prefixes: Any, places: Any, n_equal: Any, n_items: int, n_digits: int, shift: int
+    totals: Any, prefixes: Any, ranks: Any, n_equal: Any, n_items: int, n_digits: int, shift: int
 ) -> None:
-    """Appends to each row's prefix the digit of the element at a place, and makes the place one among equal digits."""
+    """Appends to each row's prefix the digit of the element at a rank, and makes the rank one among equal digits."""
     i = global_id(0)
     if i < n_items:
-        place, before, total, digit, count = places[i], 0, 0, 0, totals[i * n_digits]
+        rank, before, total, digit, count = ranks[i], 0, 0, 0, totals[i * n_digits]
         for k in range(n_digits - 1):
             total += totals[i * n_digits + k]
-            if total <= place:
+            if total <= rank:
                 digit, before, count = k + 1, total, totals[i * n_digits + k + 1]
         prefixes[i] = prefixes[i] | (np.uint32(digit) << np.uint32(shift))
-        places[i], n_equal[i] = place - before, count
+        ranks[i], n_equal[i] = rank - before, count
 
 
 @kernel
@@ -92,82 +92,82 @@ def _number(key: Any, form: Any) -> Any:
 
 
 _numbers = Elementwise(_number)
-_either = Elementwise("key if place + 1 < n_equal else next_key", "key, next_key, place, n_equal")
+_either = Elementwise("key if rank + 1 < n_equal else next_key", "key, next_key, rank, n_equal")
 
 
-def elements_at(x: Array, places: Iterable[int]) -> dict[int, Array]:
-    """Returns the elements at some places of each row along the last axis, as if it were sorted; NaN is last.
+def elements_at(x: Array, ranks: Iterable[int]) -> dict[int, Array]:
+    """Returns the elements at some ranks of each row along the last axis, as if it were sorted; NaN is last.
 
     A zero may have either sign.
     """
-    n, wanted = x.shape[-1], sorted(set(places))
+    n, wanted = x.shape[-1], sorted(set(ranks))
     result = {}
     if wanted and wanted[-1] == n - 1 and x.size and x.dtype.kind in "iuf":
         result[wanted.pop()] = reduce("maximum", x, (x.ndim - 1,), x.dtype, False)
     pairs: list[list[int]] = []
-    for place in wanted:
-        if pairs and pairs[-1] == [place - 1]:
-            pairs[-1].append(place)
+    for rank in wanted:
+        if pairs and pairs[-1] == [rank - 1]:
+            pairs[-1].append(rank)
         else:
-            pairs.append([place])
+            pairs.append([rank])
     if pairs and not is_selected(x, len(pairs)):
         ordered = sort(x, -1)
-        return result | {place: ordered[..., place] for place in wanted}
+        return result | {rank: ordered[..., rank] for rank in wanted}
     for pair in pairs:
         result |= dict(zip(pair, _selected(contiguous(x), pair[0], len(pair)), strict=True))
     return result
 
 
 def is_selected(x: Array, n_places: int) -> bool:
-    """True if selecting elements at some places of rows along the last axis takes less time than sorting."""
+    """True if selecting elements at some ranks of rows along the last axis takes less time than sorting."""
     is_word = x.dtype.itemsize == 4 and x.dtype.kind in "iuf"
     return is_word and n_places <= _MOST_SELECTED and x.size >= _FEWEST and x.shape[-1] >= _SHORTEST_ROW
 
 
 class Selection(NamedTuple):
-    """Elements of rows at a place, as if these were sorted.
+    """Elements of rows at a rank, as if these were sorted.
 
     Attributes:
         keys: of the elements, uint32.
-        places: of the elements among those with equal keys.
+        ranks: of the elements among those with equal keys.
         n_equal: numbers of these.
         length, n_parts: of parts of a row.
     """
 
     keys: Array
-    places: Array
+    ranks: Array
     n_equal: Array
     length: int
     n_parts: int
 
 
-def selected_keys(word: Word, n: int, place: int) -> Selection:
-    """Selects the key at a place of each row of n numbers of 32 bits."""
+def selected_keys(word: Word, n: int, rank: int) -> Selection:
+    """Selects the key at a rank of each row of n numbers of 32 bits."""
     runtime, n_rows = word.keys.runtime, word.keys.size // n
     tuning = tuning_of(runtime.device.physical)
     length, digit_bits = part_length(word.keys.size, _PARTS * tuning.radix_part), tuning.digit_bits
     n_parts = -(-n // length)
     n_items, n_digits = n_rows * n_parts, 1 << digit_bits
     keys = temporary(runtime, n_rows, np.uint32).fill(0)
-    places, n_equal = temporary(runtime, n_rows, np.int32).fill(place), temporary(runtime, n_rows, np.int32)
+    ranks, n_equal = temporary(runtime, n_rows, np.int32).fill(rank), temporary(runtime, n_rows, np.int32)
     for shift in range(32 - digit_bits, -1, -digit_bits):
         counts = temporary(runtime, n_items * n_digits, np.int32)
         sizes = n_items, n, n_parts, length, n_digits, shift, shift + digit_bits, word.form
         launch(_count_digits, n_items, word.keys, keys, counts, *sizes)
         totals = reduce("add", counts.reshape((n_rows, n_parts, n_digits)), (1,), counts.dtype, False).reshape(-1)
-        launch(_choose_digit, n_rows, totals, keys, places, n_equal, n_rows, n_digits, shift)
-    return Selection(keys, places, n_equal, length, n_parts)
+        launch(_choose_digit, n_rows, totals, keys, ranks, n_equal, n_rows, n_digits, shift)
+    return Selection(keys, ranks, n_equal, length, n_parts)
 
 
-def _selected(x: Array, place: int, count: int) -> list[Array]:
-    """Returns the elements at one place, or two, of rows of numbers of 32 bits."""
+def _selected(x: Array, rank: int, count: int) -> list[Array]:
+    """Returns the elements at one rank, or two, of rows of numbers of 32 bits."""
     n, (word,) = x.shape[-1], number_words(x)
-    keys, places, n_equal, length, n_parts = selected_keys(word, n, place)
+    keys, ranks, n_equal, length, n_parts = selected_keys(word, n, rank)
     selected = [keys]
     if count == 2:
         n_items = x.size // n * n_parts
         least = temporary(x.runtime, n_items, np.uint32)
         launch(_next_keys, n_items, word.keys, keys, least, n_items, n, n_parts, length, word.form)
         next_keys = reduce("minimum", least.reshape((-1, n_parts)), (1,), least.dtype, False)
-        selected.append(_either(keys, next_keys, places, n_equal))
+        selected.append(_either(keys, next_keys, ranks, n_equal))
     return [_numbers(key, word.form).view(x.dtype).reshape(x.shape[:-1]) for key in selected]

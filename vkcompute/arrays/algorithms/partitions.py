@@ -43,20 +43,20 @@ def _count_sides(x: Any, pivots: Any, counts: Any, n_items: int, n: int, n_parts
 
 @kernel
 def _move_sides(
-    x: Any, pivots: Any, places: Any, out: Any,
+    x: Any, pivots: Any, offsets: Any, out: Any,
     n_items: int, n: int, n_parts: int, length: int, form: int, is_order: int,
 ) -> None:  # fmt: skip
-    """Stores the bits or the indices of the elements of each part at their places."""
+    """Stores the bits or the indices of the elements of each part at their targets."""
     i = global_id(0)
     if i < n_items:
         row, part = i // n_parts, i % n_parts
         first, base, pivot = row * n + part * length, row * _SIDES * n_parts + part, pivots[row]
-        below, equal, above = places[base], places[base + n_parts], places[base + 2 * n_parts]
+        below, equal, above = offsets[base], offsets[base + n_parts], offsets[base + 2 * n_parts]
         for k in range(min(length, n - part * length)):
             bits = x[first + k]
             key = key_of(bits, form, 0)
-            place = below if key < pivot else equal if key == pivot else above
-            out[place] = np.uint32(first + k) if is_order == 1 else bits
+            target = below if key < pivot else equal if key == pivot else above
+            out[target] = np.uint32(first + k) if is_order == 1 else bits
             below += 1 if key < pivot else 0
             equal += 1 if key == pivot else 0
             above += 1 if key > pivot else 0
@@ -70,12 +70,12 @@ def _store_sides(word: Word, pivots: Array, n: int, out: Array, *, is_order: boo
     n_items = x.size // n * n_parts
     counts = temporary(x.runtime, n_items * _SIDES, np.int32)
     launch(_count_sides, n_items, x, pivots, counts, n_items, n, n_parts, length, word.form)
-    places = cumulative(counts, "sum", 0, np.int32, include_initial=True)
-    launch(_move_sides, n_items, x, pivots, places, out, n_items, n, n_parts, length, word.form, int(is_order))
+    offsets = cumulative(counts, "sum", 0, np.int32, include_initial=True)
+    launch(_move_sides, n_items, x, pivots, offsets, out, n_items, n, n_parts, length, word.form, int(is_order))
 
 
-def partition(x: Array, places: list[int], axis: int | None) -> Array:
-    """Returns a copy in which the elements at some places along an axis are those of a sort, and divide the others.
+def partition(x: Array, ranks: list[int], axis: int | None) -> Array:
+    """Returns a copy in which the elements at some ranks along an axis are those of a sort, and divide the others.
 
     Without an axis, the array is flattened.
 
@@ -84,21 +84,21 @@ def partition(x: Array, places: list[int], axis: int | None) -> Array:
     """
     x, axis = _along("partition", x, axis)
     rows = axis_last(x, axis)
-    if len(places) != 1 or not is_selected(rows, 1):
+    if len(ranks) != 1 or not is_selected(rows, 1):
         return sort(x, axis)
     out = empty_result(x.runtime, rows.shape, x.dtype)
-    _store_divided(rows, places[0], out.reshape(-1).view(np.uint32), is_order=False)
+    _store_divided(rows, ranks[0], out.reshape(-1).view(np.uint32), is_order=False)
     return axis_moved_back(out, axis)
 
 
-def argpartition(x: Array, places: list[int], axis: int | None) -> Array:
+def argpartition(x: Array, ranks: list[int], axis: int | None) -> Array:
     """Returns the indices of the elements of `partition`."""
     x, axis = _along("argpartition", x, axis)
     rows = axis_last(x, axis)
-    if len(places) != 1 or not is_selected(rows, 1):
+    if len(ranks) != 1 or not is_selected(rows, 1):
         return argsort(x, axis)
     order = temporary(x.runtime, rows.shape, np.uint32)
-    _store_divided(rows, places[0], order.reshape(-1), is_order=True)
+    _store_divided(rows, ranks[0], order.reshape(-1), is_order=True)
     out = empty_result(x.runtime, rows.shape, default_int(x.runtime))
     store_in_rows(order.view(np.int32), rows.shape[-1], out)
     return axis_moved_back(out, axis)

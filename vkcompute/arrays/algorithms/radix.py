@@ -45,8 +45,8 @@ class _Passes(NamedTuple):
         """Sorts elements by a digit; `kind` as of `Kernels`."""
         counts, numbers = temporary(x.runtime, self.n_counts, np.int32), (*self.sizes, shift, word.form, word.flip)
         launch(self.kernels.count, self.n_items, x, counts, *numbers, local_size=self.local_size)
-        places = cumulative(counts, "sum", 0, np.int32, include_initial=True)
-        args = x, order, places, out, new_order, *numbers, kind
+        offsets = cumulative(counts, "sum", 0, np.int32, include_initial=True)
+        args = x, order, offsets, out, new_order, *numbers, kind
         launch(self.kernels.move, self.n_items, *args, local_size=self.local_size)
 
 

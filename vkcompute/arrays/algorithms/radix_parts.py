@@ -19,7 +19,7 @@ from vkcompute.jit.library.private import local
 
 
 def _part(i: int, n: int, n_parts: int, length: int) -> tuple[int, int, int]:
-    """Returns the first element of a part, the place of its first digit's number, and how many elements it has."""
+    """Returns the first element of a part, the index of its first digit's number, and how many elements it has."""
     row, part = i // n_parts, i % n_parts
     return row * n + part * length, row * N_DIGITS * n_parts + part, min(length, n - part * length)
 
@@ -49,24 +49,24 @@ def kernels(width: int, has_order: bool) -> Kernels:
 
     @kernel
     def move_parts(
-        x: Any, order: Any, places: Any, out: Any, new_order: Any,
+        x: Any, order: Any, offsets: Any, out: Any, new_order: Any,
         n_items: int, n: int, n_parts: int, length: int, shift: int, form: int, flip: int, kind: int,
     ) -> None:  # fmt: skip
-        """Stores the elements of each part at their places; `kind` as of `Kernels`."""
+        """Stores the elements of each part at their offsets; `kind` as of `Kernels`."""
         i = global_id(0)
         if i < n_items:
             first, base, count = _part(i, n, n_parts, length)
             following = local(N_DIGITS, np.int32)
             for d in range(N_DIGITS):
-                following[d] = places[base + d * n_parts]
+                following[d] = offsets[base + d * n_parts]
             for k in range(count):
                 digit = digit_of(x, first + k, width, shift, form, flip)
-                place = following[digit]
-                following[digit] = place + 1
+                target = following[digit]
+                following[digit] = target + 1
                 if not has_order or kind & 2 == 0:
                     for j in range(width):
-                        out[place * width + j] = x[(first + k) * width + j]
+                        out[target * width + j] = x[(first + k) * width + j]
                 if has_order:
-                    new_order[place] = first + k if kind & 1 == 1 else order[first + k]
+                    new_order[target] = first + k if kind & 1 == 1 else order[first + k]
 
     return Kernels(count_parts, move_parts)

@@ -32,7 +32,7 @@ _ROW = INVOCATIONS + INVOCATIONS // _BANKS
 
 
 def _apart(i: int) -> int:
-    """Returns a place in workgroup memory: adjacent words, and every 8th or 16th, are in different banks."""
+    """Returns an address in workgroup memory: adjacent words, and every 8th or 16th, are in different banks."""
     return i + i // _BANKS
 
 
@@ -79,8 +79,8 @@ def _sort_by_half(words: Any, counters: Any, sums: Any, half: int, own: int) -> 
     for k in range(own):
         digit = _half(held[k], half)
         at, high = column + (digit & 7) * _ROW, np.uint32((digit & 8) << 1)
-        place = ((counters[at] >> high) & np.uint32(0xFFFF)) + (held[k] >> np.uint32(24))
-        words[_apart(np.int32(place))] = held[k] & np.uint32(0xFFFFFF)
+        target = ((counters[at] >> high) & np.uint32(0xFFFF)) + (held[k] >> np.uint32(24))
+        words[_apart(np.int32(target))] = held[k] & np.uint32(0xFFFFFF)
     barrier()
 
 
@@ -112,12 +112,12 @@ def kernels(width: int, has_order: bool, own: int) -> Kernels:
 
     @kernel(local_size=INVOCATIONS)
     def move_tiles(
-        x: Any, order: Any, places: Any, out: Any, new_order: Any,
+        x: Any, order: Any, offsets: Any, out: Any, new_order: Any,
         n: int, n_tiles: int, shift: int, form: int, flip: int, kind: int,
     ) -> None:  # fmt: skip
-        """Stores the elements of each tile at their places.
+        """Stores the elements of each tile at their offsets.
 
-        The words of a tile have a digit in the bits from the 16th on, and the place of an element below. `kind` is as
+        The words of a tile have a digit in the bits from the 16th on, and the index of an element below. `kind` is as
         of `Kernels`.
         """
         words, counters = shared(own * _ROW, np.uint32), shared(_PAIRS * _ROW, np.uint32)
@@ -135,16 +135,16 @@ def kernels(width: int, has_order: bool, own: int) -> Kernels:
         for k in range(own):
             i, digit = t + k * INVOCATIONS, np.int32(words[_apart(t) + k * _ROW] >> np.uint32(16))
             if i == 0 or np.int32(words[_apart(max(i - 1, 0))] >> np.uint32(16)) != digit:
-                starts[digit] = places[(row * N_DIGITS + digit) * n_tiles + tile] - i
+                starts[digit] = offsets[(row * N_DIGITS + digit) * n_tiles + tile] - i
         barrier()
         for k in range(own):
             i, word = t + k * INVOCATIONS, words[_apart(t) + k * _ROW]
             if i < count:
-                place, source = starts[np.int32(word >> np.uint32(16))] + i, first + np.int32(word & np.uint32(0xFFFF))
+                target, source = starts[np.int32(word >> np.uint32(16))] + i, first + np.int32(word & np.uint32(0xFFFF))
                 if not has_order or kind & 2 == 0:
                     for j in range(width):
-                        out[place * width + j] = x[source * width + j]
+                        out[target * width + j] = x[source * width + j]
                 if has_order:
-                    new_order[place] = source if kind & 1 == 1 else order[source]
+                    new_order[target] = source if kind & 1 == 1 else order[source]
 
     return Kernels(count_tiles, move_tiles)

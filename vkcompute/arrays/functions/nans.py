@@ -94,7 +94,7 @@ def _index_of_extreme(name: str, x: Array, axis: int | None, out: Array | None, 
 
 
 def nanargmax(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
-    """Returns the place of the first largest element that is not NaN; waits to see that there is one.
+    """Returns the index of the first largest element that is not NaN; waits to see that there is one.
 
     Raises:
         ValueError: all elements along an axis are NaN.
@@ -103,7 +103,7 @@ def nanargmax(a: Array, axis: int | None = None, out: Array | None = None, keepd
 
 
 def nanargmin(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
-    """Returns the place of the first smallest element that is not NaN; waits to see that there is one.
+    """Returns the index of the first smallest element that is not NaN; waits to see that there is one.
 
     Raises:
         ValueError: all elements along an axis are NaN.

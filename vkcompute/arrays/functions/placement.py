@@ -235,14 +235,14 @@ def extract(condition: Any, arr: Array) -> Array:
 
 def place(arr: Array, mask: Array, vals: Any) -> None:
     """Writes values, repeated as needed, one after the other to the elements where a mask is true."""
-    given, at = ravel(asarray(vals, arr.dtype, device=arr.runtime)), _places("place", arr, mask)
+    given, at = ravel(asarray(vals, arr.dtype, device=arr.runtime)), _masked("place", arr, mask)
     if at.size:
         if not given.size:
             raise ValueError("place takes one value or more; got none")
         scatter.put(arr, at, given)
 
 
-def _places(name: str, arr: Array, mask: Array) -> Array:
+def _masked(name: str, arr: Array, mask: Array) -> Array:
     """Returns the indices of the flattened array at which a mask of its size is true."""
     if mask.size != arr.size:
         raise ValueError(f"{name} takes a mask with one element per element; got {mask.size} for {arr.size}")
@@ -283,7 +283,7 @@ def copyto(dst: Array, src: Operand, casting: Casting = "same_kind", where: Oper
 def putmask(a: Array, mask: Array, values: Any) -> None:
     """Writes the value with the same index to each element where a mask is true; values are repeated as needed."""
     given = ravel(asarray(values, a.dtype, device=a.runtime))
-    at = _places("putmask", a, mask)
+    at = _masked("putmask", a, mask)
     if at.size:
         scatter.put(a, at, gather.take(given, at, None, "wrap"))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms.axis_reductions import first_place, reduce
+from vkcompute.arrays.algorithms.axis_reductions import first_index, reduce
 from vkcompute.arrays.algorithms.lines import Axis, axes_of, axis_of, reduced_axes
 from vkcompute.arrays.expressions.lazy_reduction import neutral
 from vkcompute.arrays.expressions.promotion import (
@@ -228,7 +228,7 @@ def mean(
 
 
 def _index_of_extreme(name: str, extreme: str, array: Array, axis: int | None, keepdims: bool) -> Array:
-    """Returns the place of the first extreme, or NaN, along an axis or in the flattened array."""
+    """Returns the index of the first extreme, or NaN, along an axis or in the flattened array."""
     array = checked(name, array)
     kept = (1,) * array.ndim if keepdims and (axis is None or not array.ndim) else None
     distinct = without_repeats(array)
@@ -242,7 +242,7 @@ def _index_of_extreme(name: str, extreme: str, array: Array, axis: int | None, k
     n = array.shape[at]
     if not n:
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
-    result = astype(first_place(extreme, array, at, keepdims), default_int(array.runtime))
+    result = astype(first_index(extreme, array, at, keepdims), default_int(array.runtime))
     return result if kept is None else result.reshape(kept)
 
 
@@ -256,7 +256,7 @@ def without_repeats(array: Array, *axes: int) -> Array:
 
 
 def index_among_repeats(index_of_distinct: Array, distinct: Array, array: Array) -> Array:
-    """Returns the place in a flattened array, of a place in the flattened view without its repeats."""
+    """Returns the index in a flattened array, of an index in the flattened view without its repeats."""
     result, step, distinct_step = apply("multiply", index_of_distinct, 0), 1, 1
     for n, n_distinct in zip(array.shape[::-1], distinct.shape[::-1], strict=True):
         if n_distinct > 1:
@@ -267,12 +267,12 @@ def index_among_repeats(index_of_distinct: Array, distinct: Array, array: Array)
 
 
 def argmax(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
-    """Returns the place of the first largest element along an axis, or in the flattened array."""
+    """Returns the index of the first largest element along an axis, or in the flattened array."""
     return written(_index_of_extreme("argmax", "largest", a, axis, keepdims), out)
 
 
 def argmin(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
-    """Returns the place of the first smallest element along an axis, or in the flattened array."""
+    """Returns the index of the first smallest element along an axis, or in the flattened array."""
     return written(_index_of_extreme("argmin", "smallest", a, axis, keepdims), out)
 
 

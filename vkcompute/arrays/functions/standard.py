@@ -156,16 +156,16 @@ _SORTS = {"q": "quicksort", "h": "heapsort", "m": "mergesort", "s": "stable"}
 def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
     """Returns a copy with the k-th element along an axis in its place, after smaller ones and before greater ones.
 
-    With several places, the elements are sorted. `kind` has no effect.
+    With several ranks, the elements are sorted. `kind` has no effect.
     """
-    return partitions.partition(a, _places(a, kth, axis, kind), axis)
+    return partitions.partition(a, _ranks(a, kth, axis, kind), axis)
 
 
-def _places(x: Array, kth: Any, axis: int | None, kind: str) -> list[int]:
-    """Returns distinct places of a partition, not negative.
+def _ranks(x: Array, kth: Any, axis: int | None, kind: str) -> list[int]:
+    """Returns distinct ranks of a partition, not negative.
 
     Raises:
-        ValueError: a place is not one of the axis, or the kind of partition is not NumPy's.
+        ValueError: a rank is not one of the axis, or the kind of partition is not NumPy's.
     """
     if kind != "introselect":
         raise ValueError(f"the kind of a partition is 'introselect'; got {kind!r}")
@@ -181,7 +181,7 @@ def _places(x: Array, kth: Any, axis: int | None, kind: str) -> list[int]:
 
 def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
     """Returns the indices of the elements of `partition`."""
-    return partitions.argpartition(a, _places(a, kth, axis, kind), axis)
+    return partitions.argpartition(a, _ranks(a, kth, axis, kind), axis)
 
 
 def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:

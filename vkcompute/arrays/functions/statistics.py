@@ -121,12 +121,12 @@ def _plain_quantiles(line: Array, numbers: list[float], method: str, dtype: np.d
     n = line.shape[-1]
     positions = [_positions(method, q, n) for q in numbers]
     used = [[low, high] if 0 < weight < 1 else [high if weight == 1 else low] for low, high, weight in positions]
-    elements = elements_at(line, [n - 1, *[int(place) for places in used for place in places]])
+    elements = elements_at(line, [n - 1, *[int(rank) for ranks in used for rank in ranks]])
     quantiles, last = [], elements[n - 1]
-    for places, (low, high, weight) in zip(used, positions, strict=True):
-        one, other = elements[int(places[0])], elements[int(places[-1])]
+    for ranks, (low, high, weight) in zip(used, positions, strict=True):
+        one, other = elements[int(ranks[0])], elements[int(ranks[-1])]
         share = float(weight) if dtype == line.dtype else dtype.type(weight)
-        quantile = one if low == high or len(places) == 1 else _between(one, other, share)
+        quantile = one if low == high or len(ranks) == 1 else _between(one, other, share)
         quantiles.append(where(apply("isnan", last), last, quantile))
     return quantiles
 
