@@ -67,8 +67,8 @@ def _if(e: Evaluator, node: ast.If) -> None:
 
 def _test(e: Evaluator, test: ast.expr, then: Build, otherwise: Build, node: ast.AST) -> None:
     """Builds an `if` on an expression; the names that `and` assigns have a value where it is true."""
-    flow, names = e.flow, set(filter(e.flow.is_unset, named_in(test)))
-    outer, flow.partial = flow.partial, names
+    flow, names = e.flow, sorted(filter(e.flow.is_unset, named_in(test)))
+    outer, flow.partial = flow.partial, set(names)
     condition = e.value(test)
     flow.partial = outer
 
@@ -98,7 +98,7 @@ def _while(e: Evaluator, node: ast.While) -> None:
             e.block(node.body)
 
     names = assigned([node.test, *node.body, *node.orelse])
-    late = _used_outside(e, node, names) if e.flow.assumes_zero else set()
+    late = _used_outside(e, node, names) if e.flow.assumes_zero else []
     e.flow.loop(build, names, e.here(node), late, partial(stores, node))
 
 
@@ -117,7 +117,7 @@ def for_each(e: Evaluator, node: ast.For, iterations: Iterations) -> None:
     env[counter] = iterations.start()
     names = {name, *assigned([*node.body, *node.orelse])}
     runs = iterations.length is not None
-    late = _used_outside(e, node, names) if runs or e.flow.assumes_zero else set()
+    late = _used_outside(e, node, names) if runs or e.flow.assumes_zero else []
     if name in late and runs:
         env[name] = iterations.first()
         late.remove(name)
@@ -135,11 +135,11 @@ def for_each(e: Evaluator, node: ast.For, iterations: Iterations) -> None:
     e.flow.env.pop(counter, None)
 
 
-def _used_outside(e: Evaluator, loop: ast.For | ast.While, names: set[str]) -> set[str]:
-    """Returns those names without a value before a loop that are used outside of it."""
+def _used_outside(e: Evaluator, loop: ast.For | ast.While, names: set[str]) -> list[str]:
+    """Returns those names without a value before a loop that are used outside of it, in an order of their own."""
     unset = set(filter(e.flow.is_unset, names))
     outside = names_in(e.frames[-1].source.tree) - names_in(loop) if unset else ()
-    return unset & {node.id for node in outside}
+    return sorted(unset & {node.id for node in outside})
 
 
 def _exit(e: Evaluator, node: ast.For | ast.While) -> None:
