@@ -8,10 +8,11 @@ NumPy's, `numbers` are its last arguments, and `n` is the number of invocations 
 both from reduce_kernel.
 
 The first run tells the fault; candidates must have the same one. Each runs in a process of its own. The interpreter of
-the tests computes what is expected, and refuses candidates that Vulkan leaves undefined. It runs one invocation after
-the other, so kernels with barriers, shared memory, subgroups or atomic operations are reduced only if they crash, hang
-or fail: their wrong results are not seen. Floats may differ by some ulp, and by 2**-10 of the largest one after
-functions such as sines. The result is printed, and written to build/reduced as text and SPIR-V.
+the tests computes what is expected, with barriers, shared memory and atomic operations, and refuses candidates that
+Vulkan leaves undefined, such as those with races. Wrong results are not seen of kernels with subgroups, with vectors,
+or with results of atomic operations, whose order is the driver's: these are reduced if they crash, hang or fail. Floats
+may differ by some ulp, and by 2**-10 of the largest one after functions such as sines. The result is printed, and
+written to build/reduced as text and SPIR-V.
 
 --plant MODULE:FUNCTION tries the tool itself without a faulty driver: the function gets the SPIR-V of each candidate in
 its process, and returns it changed, or crashes. PYTHONPATH must have the folder of its module.
@@ -42,7 +43,7 @@ from results import are_right, is_approximate, unseen  # noqa: E402
 from vkcompute import ir  # noqa: E402
 from vkcompute.compiled.arguments import kind_of_array, kind_of_number  # noqa: E402
 from vkcompute.compiled.specialization import SIZE, CompileOptions  # noqa: E402
-from vkcompute.errors import IrError  # noqa: E402
+from vkcompute.errors import IrError, KernelError  # noqa: E402
 from vkcompute.frontend.source import definition_of  # noqa: E402
 from vkcompute.gpu_report.checks.random_kernels import random_of  # noqa: E402
 from vkcompute.gpu_report.random_programs.checks import integer_case  # noqa: E402
@@ -51,7 +52,9 @@ from vkcompute.gpu_report.random_programs.oracle import module  # noqa: E402
 from vkcompute.jit.compilation.build import build, optimized  # noqa: E402
 from vkcompute.jit.frontend.compiler import Compiler  # noqa: E402
 
-interpreter: Any = importlib.import_module("interpreter")  # of tests/ir, which mypy does not read
+# Of tests/ir, which mypy does not read.
+interpreter: Any = importlib.import_module("interpreter")
+workgroup_interpreter: Any = importlib.import_module("workgroup_interpreter")
 _CHILD = Path(__file__).with_name("module_run.py")
 _OUT = ROOT / "build" / "reduced"
 _FIRST_S = 120.0
@@ -82,38 +85,19 @@ def expected(subject: Subject, function: ir.Function) -> dict[str, np.ndarray[An
     """Returns the arrays after a function that the interpreter runs.
 
     Raises:
-        Undefined: it divides by 0, shifts by too much, leaves an array, or does not end.
+        Undefined: it divides by 0, shifts by too much, leaves an array, does not end, has a race, reads shared memory
+            that nothing has written, or has a barrier that some invocations do not reach.
     """
-    arrays = {name: _Checked(array.copy()) for name, array in subject.arrays.items()}
+    arrays = {name: array.flatten() for name, array in subject.arrays.items()}
     before = interpreter.compute
     interpreter.compute = _defined(before)
     try:
-        interpreter.run(function, arrays, subject.n, subject.pushes)
-    except (AssertionError, IndexError) as error:
+        workgroup_interpreter.run(function, arrays, subject.n, subject.pushes)
+    except (AssertionError, IndexError, KernelError) as error:
         raise Undefined(str(error)) from error
     finally:
         interpreter.compute = before
-    return {name: array.data for name, array in arrays.items()}
-
-
-class _Checked:
-    """An array without negative indices."""
-
-    def __init__(self, data: np.ndarray[Any, Any]) -> None:
-        self.data = data.reshape(-1)
-
-    def __getitem__(self, at: int) -> Any:
-        if at < 0:
-            raise IndexError(at)
-        return self.data[at]
-
-    def __setitem__(self, at: int, value: Any) -> None:
-        if at < 0:
-            raise IndexError(at)
-        self.data[at] = value
-
-    def __len__(self) -> int:
-        return len(self.data)
+    return arrays
 
 
 def _defined(compute: Any) -> Any:

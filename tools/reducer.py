@@ -94,7 +94,8 @@ class _Search:
     def isolate(self) -> None:
         """Replaces everything by one operation and what it is computed from, outside of branches and loops."""
         for op in self._from_the_end():
-            self._keep(isolated(self.best, op))
+            if not self._keep(isolated(self.best, op)):
+                self._keep(isolated(self.best, op, by_id=True))
 
     def _from_the_end(self, code: str = "") -> Iterator[Op]:
         """Yields operations of the best candidate, the last first: so those before one keep their positions."""
@@ -146,11 +147,14 @@ def edited(function: Function, edits: Mapping[Op, Edit]) -> Function | None:
     return None if any(map(_is_endless, walk(made.body))) else made
 
 
-def isolated(function: Function, op: Op) -> Function | None:
+def isolated(function: Function, op: Op, *, by_id: bool = False) -> Function | None:
     """Returns a copy of an operation, of those that it is computed from, and of a store of its result.
 
     Values that loops carry are those of the first iteration. It is None if no buffer takes the result, or if the copy
     is not valid.
+
+    Args:
+        by_id: stores to the invocation's own element rather than to the first one, where all must store the same.
     """
     if not op.has_result or op.regions:
         return None
@@ -177,7 +181,9 @@ def isolated(function: Function, op: Op) -> Function | None:
     try:
         result = needed(copies[op])
         made.body.ops = [*ops]
-        ir.Builder(made).store(memory, made.constant(0, UINT32), result)
+        builder = ir.Builder(made)
+        at = builder.builtin("global_id", 0) if by_id else made.constant(0, UINT32)
+        builder.store(memory, at, result)
         ir.verify(made)
     except IrError:
         return None

@@ -8,12 +8,11 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.ir.function import walk
-from vkcompute.ir.memory import Memory
 from vkcompute.ir.types import Scalar
 
 _FUNCTIONS = frozenset({
     "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "div", "rem", "mod",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "div", "rem", "mod", "atomic",
 })  # fmt: skip
 """Operations whose floats are the driver's own."""
 _N_ULP = 8  # of contractions, and of conversions by another rounding
@@ -21,7 +20,7 @@ _RTOL = 2.0**-10  # of functions and what is computed from them; sines have abso
 
 
 def is_approximate(function: ir.Function) -> bool:
-    """Returns whether floats come from functions of the driver's own."""
+    """Returns whether floats come from functions of the driver's own, or from sums in an order of its own."""
     return any(op.code in _FUNCTIONS and isinstance(op.type, Scalar) and op.type.kind == "f"
                for op in walk(function.body) if op.has_result)  # fmt: skip
 
@@ -47,14 +46,14 @@ def are_right(result: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], *, app
 
 
 def unseen(function: ir.Function) -> str:
-    """Names what the interpreter cannot run, since it runs one invocation after the other; empty if it runs all."""
+    """Names what keeps results from being compared, as they depend on the driver; empty if they are compared."""
     ops = walk(function.body)
-    memories = [op.attribute for op in ops if isinstance(op.attribute, Memory)]
+    memories = [op.memory for op in ops if op.memory is not None]
+    used = {value for op in ops for value in op.args}
     kinds = {
-        "barriers": any(op.operation.waits or op.operation.collective for op in ops),
-        "subgroups": any(op.operation.warp for op in ops),
-        "atomic operations": any(op.code == "atomic" for op in ops),
-        "shared memory": any(memory.length is not None and not memory.private for memory in memories),
+        "subgroups": any(op.active_lanes or (op.waits and not op.collective) for op in (op.operation for op in ops)),
+        "results of atomic operations": any(op in used for op in ops if op.code in ("atomic", "compare_exchange")),
         "vectors": any(memory.lanes > 1 for memory in memories),
+        "volatile memory": any(memory.volatile for memory in memories),
     }
     return ", ".join(name for name, is_there in kinds.items() if is_there)
