@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.expressions import lazy
+from vkcompute.arrays.expressions import lazy, structure
 
 N = 6
 pytestmark = pytest.mark.device_only
@@ -181,9 +181,9 @@ def test_long_chains_and_many_operands_are_divided(gpu: vc.Runtime) -> None:
         total = total + array * 2
     assert np.array_equal(total.numpy(), data[0] + 2 * sum(data[1:]))
     x = arrays[1]
-    for _ in range(5 * lazy.MOST_STEPS):
+    for _ in range(5 * structure.MOST_STEPS):
         x = x + 1
-    assert np.array_equal(x.numpy(), data[1] + 5 * lazy.MOST_STEPS)
+    assert np.array_equal(x.numpy(), data[1] + 5 * structure.MOST_STEPS)
 
 
 def test_results_are_the_same_to_the_bit_unfused(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,16 +180,21 @@ def _power(array: Array, exponent: int | float) -> Array:
     return apply("power", array, exponent)
 
 
+_NUMBERS = frozenset([bool, int, float, complex])
 _POWERS = {2: "square", 0.5: "sqrt", 1: "positive", -1: "reciprocal"}
 
 
 def _operator(name: str, *, reflected: bool = False, inplace: bool = False) -> Callable[..., Any]:
     """Returns the method of an operator."""
 
+    is_direct = not (inplace or reflected) and name not in ("matmul", "power")
+
     def method(self: Array, other: Any, *modulus: Any) -> Any:
         if modulus:  # pow(x, y, modulus)
             return NotImplemented
         try:
+            if is_direct and (type(other) is Array or type(other) in _NUMBERS):
+                return apply(name, self, other)
             return operate(name, self, other, reflected=reflected, inplace=inplace)
         except Exception as error:
             shorten_traceback(error)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from itertools import groupby
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
 from vkcompute.core.buffer import PADDING
-from vkcompute.core.command import Recorder
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies
 from vkcompute.runtime.scheduling.cost import NOTHING
@@ -19,6 +19,7 @@ _LEAST_TEMPORARY = 1 << 12
 _MOST_REGIONS = 256  # of copies whose commands are kept for other calls
 _MEMBERS = Allocate, Copy, Fill, Free, Keep, Launch
 _WORK = Copy, Fill, Launch
+_BARRIER = methodcaller("barrier"), ()
 
 
 class Layout(NamedTuple):
@@ -113,7 +114,7 @@ class Series:
             kept: list[Any] = []
             for work, has_barrier in zip(self._work, self._barriers, strict=True):
                 if has_barrier:
-                    commands.append((Recorder.barrier, ()))
+                    commands.append(_BARRIER)
                 commands += work.commands(memory, kept)
             made = commands, kept
             if sum([work.n_regions for work in self._work if type(work) is Copy]) <= _MOST_REGIONS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import weakref
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from vkcompute.compiled.loops import Loops
@@ -13,6 +13,8 @@ from vkcompute.compiled.specialization import Specialization
 from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.scheduling.future import Future, QueuedTask
+
+_SPAN = attrgetter("span")
 
 
 class Order(NamedTuple):
@@ -52,10 +54,9 @@ class Plan:
         "_kernel",
         "_pack",
         "_prepare",
-        "_reads_at",
+        "_read",
         "_sets",
         "_values",
-        "_writes_at",
         "_written",
         "found",
         "single",
@@ -74,12 +75,12 @@ class Plan:
         *self._command, _, _, self._grid = command
         self._kernel, self._pack = weakref.ref(kernel), kernel.push.packer or bytes
         arrays, self._prepare = order.arrays, order.prepare
-        self._writes_at, self._reads_at = (
+        writes_at, reads_at = (
             [*{args[arrays[i]].launch_key: arrays[i] for i in which}.values()]  # some are bound twice
             for which in (kernel.writes, kernel.reads)
         )
-        self._written = self._writes_at[0] if len(self._writes_at) == 1 else None
-        n_ranges, n_bound = len(self._writes_at + self._reads_at), len(kernel.writes + kernel.reads)
+        self._written, self._read = _picker(writes_at), _picker(reads_at)
+        n_ranges, n_bound = len(writes_at + reads_at), len(kernel.writes + kernel.reads)
         self._binds_more, self._binds_twice = kernel.binds_more, n_ranges < n_bound
         self._arrays, self._values = _picker(arrays), _picker(order.numbers)
         self._extents, self.found, self.single = extents, weakref.ref(specialization), specialization.single
@@ -110,9 +111,7 @@ class Plan:
         if self._binds_more:
             writes, reads = kernel.ranges(bound)
         else:
-            written = self._written  # most kernels write one array: faster than a comprehension
-            writes = [args[at].span for at in self._writes_at] if written is None else [args[written].span]
-            reads = [args[at].span for at in self._reads_at]
+            writes, reads = [*map(_SPAN, self._written(args))], [*map(_SPAN, self._read(args))]
         keep = kernel, self._sets, self._cost, bound if self._binds_twice else ()
         return scheduler.enqueue(command, writes, reads, queue, keep)
 

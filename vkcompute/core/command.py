@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from vkcompute.core import vk
@@ -73,12 +75,16 @@ class Recorder:
     """Records into one command buffer, with raw calls only: most of a launch's time is spent here.
 
     Not thread-safe: the owner's lock guards it.
+
+    Attributes:
+        barrier: orders all earlier kernels and copies of the queue before all later ones.
     """
 
     __slots__ = (
         "_barrier", "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_dispatch_base", "_fill", "_fn",
-        "_push", "_pushed", "_sets", "ended", "handle", "transfer_only",
+        "_push", "_pushed", "_sets", "barrier", "ended", "handle", "transfer_only",
     )  # fmt: skip
+    barrier: Callable[[], None]
 
     def __init__(self, queue: Queue, handle: Any, *, reusable: bool = False) -> None:
         fn = self._fn = queue.device.fn
@@ -90,6 +96,8 @@ class Recorder:
         self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
         self._push, self._dispatch, self._dispatch_base = fn.vkCmdPushConstants, fn.vkCmdDispatch, fn.vkCmdDispatchBase
         self._copy, self._fill, self._barrier = fn.vkCmdCopyBuffer, fn.vkCmdFillBuffer, fn.vkCmdPipelineBarrier
+        stages, barrier = (_STAGE_TRANSFER, _TRANSFER_BARRIER) if self.transfer_only else (_WORK_STAGES, _WORK_BARRIER)
+        self.barrier = partial(self._barrier, handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
         info = _BEGIN_REUSABLE if reusable else _BEGIN_ONCE
         vk.check(fn.vkBeginCommandBuffer(handle, info), "vkBeginCommandBuffer", queue)
 
@@ -145,11 +153,6 @@ class Recorder:
         """Fills with a 32-bit word; offset and nbytes in bytes, multiples of 4."""
         # VUID-vkCmdFillBuffer-dstOffset-00025, -size-00028
         self._fill(self.handle, target, offset, nbytes, word)
-
-    def barrier(self) -> None:
-        """Orders all earlier kernels and copies of the queue before all later ones."""
-        stages, barrier = (_STAGE_TRANSFER, _TRANSFER_BARRIER) if self.transfer_only else (_WORK_STAGES, _WORK_BARRIER)
-        self._barrier(self.handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
 
     def end(self) -> None:
         """Makes writes visible to the host and ends the recording; a second call does nothing."""

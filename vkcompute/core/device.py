@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from vkcompute.core import device_profile, features, vk
@@ -29,9 +30,15 @@ class Device(LogicalDevice):
         memory_limit_bytes: the most device memory to hold; None leaves it to the heap.
         robust: enables the features of `features.ROBUST` that the device has.
 
+    Attributes:
+        result_buffer: allocates a buffer for the result of a launch, of a number of bytes; raises as `buffer`. It may
+            be the range of an earlier result that the device still uses.
+
     Raises:
         MissingFeature: the device lacks one of `require`.
     """
+
+    result_buffer: Callable[[int], Buffer]
 
     def __init__(
         self,
@@ -53,6 +60,7 @@ class Device(LogicalDevice):
             self._create_queues(plan, profile.timelines)
             families = sorted({queue.family for queue in self.queues})
             self.memory = MemoryPool(self, families, memory_limit_bytes, 64 * MIB, profile.staging)
+            self.result_buffer = partial(Buffer, self.memory, recycles=True)
             self.pipeline_cache = PipelineCache(self)
             undo.pop_all()
 
@@ -81,13 +89,6 @@ class Device(LogicalDevice):
             OutOfDeviceMemory: it does not fit.
         """
         return Buffer(self.memory, nbytes, use, moves=moves)
-
-    def result_buffer(self, nbytes: int) -> Buffer:
-        """Allocates a buffer for the result of a launch; raises as `buffer`.
-
-        It may be the range of an earlier result that the device still uses.
-        """
-        return Buffer(self.memory, nbytes, recycles=True)
 
     def lend(self, holder: object) -> None:
         """Keeps the device's memory until `holder` is gone, even if the device is closed before."""

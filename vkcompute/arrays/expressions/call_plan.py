@@ -58,7 +58,9 @@ class CallPlan:
         self._steps, self._n_slots, self._values, self._result = steps, n_slots, values, result
         self._uses_memory = any(type(x) is not Keep for x in steps) or any(type(value) is View for value in values)
         self._leaves = [value for value in values if type(value) is not Node]
-        self._root: Node | None = values[result] if type(result) is int and type(values[result]) is Node else None
+        root = values[result] if type(result) is int else None
+        is_alone = type(root) is Node and len(self._leaves) == len(values) - 1 and type(root.expression) is lazy.Lazy
+        self._root: Node | None = root if type(root) is Node and not is_alone else None
 
     def run(self, runtime: Runtime, arrays: Sequence[Array]) -> Any:
         """Runs the steps, and returns the results."""
@@ -170,7 +172,11 @@ class _Results:
         if not hasattr(expression, "on"):
             raise UnknownKeyError
         operands = [self._index(x) if type(x) is Array else (x,) for x in expression.operands]
-        return Node(expression.on(()), array.shape, array.dtype, operands)
+        made = expression.on(())
+        if type(made) is lazy.Lazy:  # what the call computes, or gets as an argument, is in memory
+            before = made.structure
+            made.structure = lazy.structure_of(before.operation, before.dtype, before.result, expression.operands)
+        return Node(made, array.shape, array.dtype, operands)
 
 
 class Planned:

@@ -108,7 +108,7 @@ def _collect(array: Array, computed: set[int], seen: set[int], operations: list[
             _collect(operand, computed, seen, operations, inputs)
         else:
             inputs[id(operand)] = operand
-    operations.append(expression.operation)
+    operations.append(expression.structure.operation)
 
 
 def _reduced(array: Array, expression: LazyReduction, operations: list[str], nbytes: int, reason: str) -> list[Launch]:

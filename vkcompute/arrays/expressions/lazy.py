@@ -14,23 +14,16 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.expressions.compute_plan import Origin, computed
+from vkcompute.arrays.expressions.structure import Structure, interned, launcher_of
 from vkcompute.errors import OutOfDeviceMemory
-from vkcompute.jit.elementwise.element_launcher import ElementLauncher
-from vkcompute.jit.elementwise.expression import Expression, Step
-from vkcompute.operations import FUNCTIONS
-from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.jit.elementwise.expression import Step
 from vkcompute.runtime.graphs.graph import memory_of, recording_graph
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
-MOST_STEPS = 48
-MOST_ARRAYS = 8
-MOST_SCALARS = 8
 MOST_DEPTH = 8  # each nested reduction takes a part of Python's stack when it is computed
 _MOST_READERS = 32
 _MOST_COST = 8  # of a step that is computed twice rather than loaded
-_COSTS = {name: row.cost for name, row in FUNCTIONS.items()}
-_launchers: BoundedCache[tuple[Step, ...], ElementLauncher] = BoundedCache(1024)
 
 
 fuses = os.environ.get("VKCOMPUTE_FUSE", "1") != "0"
@@ -41,56 +34,33 @@ class Lazy:
     """An operation whose result is computed later.
 
     Attributes:
-        operation, dtype: as of `Step`.
+        structure: what all expressions of the same operations on operands of the same kinds have in common.
         operands: arrays and NumPy scalars.
-        n_steps, n_arrays, n_scalars: of the kernel, at most.
-        cost: of computing an element, compared with an addition.
-        depth: the number of reductions that are nested in it.
         readers: weak references to the lazy arrays that have the result as an operand, once per operand.
-        signature: equal for the same operation.
         origin: makes the operands of an array that a plan of calls has made, when they are needed; else None.
     """
 
-    __slots__ = (
-        "cost", "depth", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "origin", "readers",
-        "signature",
-    )  # fmt: skip
-    cost: int
-    depth: int
-    n_arrays: int
-    n_scalars: int
-    n_steps: int
+    __slots__ = ("operands", "origin", "readers", "structure")
 
-    def __init__(self, operation: str, dtype: str, operands: Sequence[Any]) -> None:
-        self.operation, self.dtype, self.operands = operation, dtype, operands
+    def __init__(self, structure: Structure, operands: Sequence[Any] | None, origin: Origin | None = None) -> None:
+        self.structure, self.origin = structure, origin
         self.readers: list[Any] = []
-        self.origin: Origin | None = None
-        self.signature = operation, dtype, len(operands)
-        n_steps, n_arrays, n_scalars, cost = 1, 0, 0, _COSTS[operation]
-        self.depth = 0
-        for operand in operands:
-            if type(operand) is Array:
-                expression: Any = operand._expression
-                if type(expression) is Lazy:
-                    n_steps, n_arrays = n_steps + expression.n_steps, n_arrays + expression.n_arrays
-                    n_scalars, cost = n_scalars + expression.n_scalars, cost + expression.cost
-                else:
-                    n_arrays += 1
-                if expression is not None and expression.depth > self.depth:
-                    self.depth = expression.depth
-            else:
-                n_scalars += 1
-        self.n_steps, self.n_arrays, self.n_scalars, self.cost = n_steps, n_arrays, n_scalars, cost
+        if operands is not None:
+            self.operands = operands
+
+    @property
+    def depth(self) -> int:
+        """The number of reductions that are nested in it."""
+        return self.structure.depth
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """Equal for the same operation."""
+        return self.structure.signature
 
     def on(self, operands: Sequence[Any] | None, origin: Origin | None = None) -> Lazy:
         """Returns the same operation on other operands of the same kinds; None for those that `origin` makes."""
-        other = Lazy.__new__(Lazy)
-        if operands is not None:
-            other.operands = operands
-        other.operation, other.dtype, other.readers, other.origin = self.operation, self.dtype, [], origin
-        other.n_steps, other.n_arrays, other.n_scalars = self.n_steps, self.n_arrays, self.n_scalars
-        other.cost, other.depth, other.signature = self.cost, self.depth, self.signature
-        return other
+        return Lazy(self.structure, operands, origin)
 
     def __getattr__(self, name: str) -> Any:
         """Makes the operands that the origin has left out."""
@@ -99,22 +69,69 @@ class Lazy:
         self.operands = operands = self.origin.operands()
         return operands
 
-    @property
-    def is_too_large(self) -> bool:
-        """True if a kernel should not compute all of it."""
-        return self.n_steps > MOST_STEPS or self.n_arrays > MOST_ARRAYS or self.n_scalars > MOST_SCALARS
-
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`, in one launch. Requires the device's lock."""
-        return computed(array, _computed) if self.depth or self.origin is not None else _computed(array)
+        structure, scheduler = self.structure, array.runtime.scheduler
+        if structure.depth or self.origin is not None:
+            return computed(array, _computed)
+        if not (structure.has_complex or scheduler.recordings or scheduler.tracers or scheduler.moves):
+            parameters = self._parameters(array)
+            if parameters:
+                numbers = tuple(range(len(parameters)))
+                if len({*map(id, parameters)}) < len(parameters):
+                    parameters, numbers = _numbered(parameters)
+                out = memory_of(array)
+                (structure.launchers.get(numbers) or structure.launcher(numbers))(tuple(parameters), {}, out)
+                return out
+        return _computed(array)
+
+    def _parameters(self, array: Array) -> list[Any]:
+        """Returns the parameters of the structure's kernel, which computes an array; none if it needs another one.
+
+        So it is if a lazy operand has other readers, has another shape, or has been computed meanwhile.
+        """
+        structure, shape, parameters, n_steps = self.structure, array._shape, list[Any](), 1
+        if array._dtype.kind == "c":
+            return []
+        left = [*reversed(self.operands)]
+        while left:
+            operand = left.pop()
+            inner = operand._expression if type(operand) is Array else None
+            if type(inner) is not Lazy:
+                parameters.append(operand)
+            elif len(inner.readers) == 1 and operand._shape == shape:
+                n_steps += 1
+                left += reversed(inner.operands)
+            else:
+                return []
+        return parameters if n_steps == structure.n_steps else []
+
+
+def _numbered(parameters: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
+    """Returns the distinct ones among parameters, and the number of each parameter among these."""
+    numbers: dict[int, int] = {}
+    indices = tuple([numbers.setdefault(id(x), len(numbers)) for x in parameters])
+    return [*{id(x): x for x in parameters}.values()], indices
+
+
+def part_of(operand: Any) -> Any:
+    """Returns what a structure has of an operand."""
+    if type(operand) is not Array:
+        return type(operand)
+    expression: Any = operand._expression
+    if expression is None:
+        return operand._dtype.char
+    return expression.structure if type(expression) is Lazy else (operand._dtype.char, expression.depth)
+
+
+def structure_of(operation: str, dtype: str, result: str, operands: Sequence[Any]) -> Structure:
+    """Returns the structure of an operation on operands, with results of the dtype that has this character."""
+    return interned(operation, dtype, result, tuple([part_of(x) for x in operands]))
 
 
 def _computed(array: Array) -> Array:
     """Computes the elements of a lazy array, in one launch after those that compute operands."""
     out, scheduler = memory_of(array), array.runtime.scheduler
-    if not (scheduler.recordings or scheduler.tracers or scheduler.moves) and (step := _alone(array)) is not None:
-        launcher((step[0],), len(step[1]))(step[1], {}, out)
-        return out
     flat = flattened_to_fit(array, out)
     assert flat is not None, "nobody else computes it while this thread has the lock"
     reduction = None if scheduler.moves else reduction_of(array, flat.parameters)
@@ -123,23 +140,6 @@ def _computed(array: Array) -> Array:
     else:
         reduction.launch(array, out, *flat.after(reduction))
     return out
-
-
-def _alone(array: Array) -> tuple[Step, tuple[Any, ...]] | None:
-    """Returns the step and the parameters of an array that one operation computes of memory; None for others.
-
-    That is what `flattened` does, for the frequent case. Complex parameters, and one that is there twice, need more.
-    """
-    expression: Any = array._expression
-    operands = expression.operands
-    if expression.n_steps > 1 or array._dtype.kind == "c":
-        return None
-    for operand in operands:
-        if operand.dtype.kind == "c" or (type(operand) is Array and operand._expression is not None):
-            return None
-    if len({*map(id, operands)}) < len(operands):
-        return None
-    return (expression.operation, expression.dtype, tuple(range(len(operands)))), tuple(operands)
 
 
 def reduction_of(array: Array, parameters: Iterable[Any]) -> Any:
@@ -161,10 +161,17 @@ def make(
     operation: str, dtype: str, operands: Sequence[Any], shape: tuple[int, ...], result: np.dtype[Any], context: Context
 ) -> Array:
     """Makes the lazy result of an operation; computes some of its operands if the kernel would be too large."""
-    expression = Lazy(operation, dtype, operands)
-    if expression.n_steps > MOST_STEPS or expression.n_arrays > MOST_ARRAYS or expression.n_scalars > MOST_SCALARS:
+    return of_structure(structure_of(operation, dtype, result.char, operands), operands, shape, result, context)
+
+
+def of_structure(
+    structure: Structure, operands: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], context: Context
+) -> Array:
+    """Makes the lazy result of an operation whose structure is known, as `make`."""
+    expression = Lazy(structure, operands)
+    if structure.is_too_large:
         expression = _reduced(expression)
-    return pending(context, shape, result, expression, operands)
+    return pending(context, shape, dtype, expression, operands)
 
 
 def pending(
@@ -219,11 +226,12 @@ def compute_unrecorded(array: Array) -> None:
 def _reduced(expression: Lazy) -> Lazy:
     """Computes the largest lazy operands until the kernel of an expression is small enough."""
     arrays = [operand for operand in expression.operands if type(operand) is Array]
-    lazy = [(inner.n_steps, array) for array in arrays if type(inner := array._expression) is Lazy]
+    lazy = [(inner.structure.n_steps, array) for array in arrays if type(inner := array._expression) is Lazy]
     for _, array in sorted(lazy, key=lambda pair: -pair[0]):
         array.compute()
-        expression = Lazy(expression.operation, expression.dtype, expression.operands)
-        if not expression.is_too_large:
+        before, operands = expression.structure, expression.operands
+        expression = Lazy(structure_of(before.operation, before.dtype, before.result, operands), operands)
+        if not expression.structure.is_too_large:
             break
     return expression
 
@@ -268,14 +276,6 @@ def flattened_to_fit(root: Array, out: Array) -> Flat | None:
             array.compute()
         return flattened(root)
     return flat
-
-
-def launcher(steps: tuple[Step, ...], n: int) -> ElementLauncher:
-    """Returns the launcher of an expression with `n` parameters, made on first use."""
-    found = _launchers.get(steps)
-    if found is None:
-        found = _launchers[steps] = ElementLauncher(Expression(n, steps))
-    return found
 
 
 def flattened(root: Array) -> Flat | None:
@@ -334,7 +334,7 @@ class Flat:
     def launch(self, out: Array) -> None:
         """Launches the kernel, which writes to `out`."""
         parts: Any = (out.real, out.imag) if out.dtype.kind == "c" else out
-        launcher(tuple(self.steps), len(self.parameters))(tuple(self.parameters), {}, parts)
+        launcher_of(tuple(self.steps), len(self.parameters))(tuple(self.parameters), {}, parts)
 
     def after(self, reduction: Any) -> tuple[tuple[Step, ...], tuple[Any, ...]]:
         """Returns the steps with the results of a reduction as the first parameter, and the other parameters."""
@@ -365,7 +365,7 @@ class Flat:
                     parameters.append(operand)
                 places[id(operand)] = at
             operands.append(at)
-        self.steps.append((expression.operation, expression.dtype, tuple(operands)))
+        self.steps.append((expression.structure.operation, expression.structure.dtype, tuple(operands)))
         self.fused.append((array, expression))
         return -len(self.steps)
 
@@ -416,6 +416,6 @@ def shared(order: Sequence[tuple[Array, Lazy]]) -> list[Array]:
     arrays = []
     for array, expression in order[:-1]:
         again = id(array) in repeated or len(expression.readers) > uses[id(array)]
-        if again and expression.cost > _MOST_COST:
+        if again and expression.structure.cost > _MOST_COST:
             arrays.append(array)
     return arrays

@@ -25,6 +25,7 @@ from vkcompute.arrays.expressions.promotion import (
     promoted,
     require_dtype,
 )
+from vkcompute.arrays.expressions.structure import Structure
 from vkcompute.dtypes import as_dtype, can_cast, computes_float64, is_dtype, lookup
 from vkcompute.errors import DtypeError
 from vkcompute.operations import FUNCTIONS
@@ -53,25 +54,30 @@ def apply(name: str, *operands: Any) -> Array:
             key.append(type(x))
             has_numbers = True
             continue
-        key.append(x.dtype.char)
+        expression: Any = x._expression
+        key.append(x._dtype.char if expression is None else lazy.part_of(x))
         if context is None:
-            context, shape = x.runtime, x.shape
+            context, shape = x.runtime, x._shape
         else:
-            alike = alike and x.runtime is context and x.shape == shape
+            alike = alike and x.runtime is context and x._shape == shape
     if context is None or not alike:
         context, shape = placed(name, operands)
     signature = tuple(key)
-    types: Types | None = context.types.get(signature)
-    if types is None:
-        types = context.types[signature] = _types(name, context, tuple([kind_of(x) for x in operands]))
-    given = operands
-    if has_numbers:
-        if name in _COMPARISONS and (compared := _compared(name, operands)) is not None:
-            return compared
-        converted = _converted(name, operands, types)
-        if converted is None:
-            return _constant(name, operands)
-        given = converted
+    known: tuple[Types, Structure | None] | None = context.types.get(signature)
+    if known is None:
+        types = _types(name, context, tuple([kind_of(x) for x in operands]))
+        structure = (
+            None if has_numbers else lazy.structure_of(types.operation, types.dtype, types.result.char, operands)
+        )
+        known = context.types[signature] = types, structure
+    types, structure = known
+    if structure is not None:
+        return lazy.of_structure(structure, operands, shape, types.result, context)
+    if name in _COMPARISONS and (compared := _compared(name, operands)) is not None:
+        return compared
+    given = _converted(name, operands, types)
+    if given is None:
+        return _constant(name, operands)
     return lazy.make(types.operation, types.dtype, given, shape, types.result, context)
 
 
@@ -131,7 +137,10 @@ def operand_dtype(name: str, context: Context, operands: Sequence[Any]) -> np.dt
 
 def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, ...] | None:
     """Returns the operands with NumPy scalars in place of numbers; None if a comparison has the same result for all."""
-    dtype, operands = types.operands, [x if type(x) is Array else plain(x) for x in operands]
+    dtype = types.operands
+    if dtype is not None and name != "power" and name not in _COMPARISONS:
+        return tuple([x if type(x) is Array else _scalar(name, x, dtype) for x in operands])
+    operands = [x if type(x) is Array else plain(x) for x in operands]
     if dtype is None:
         only_truth = name.startswith("logical_")
         return tuple([x if type(x) is Array else np.bool_(x) if only_truth else np.asarray(x)[()] for x in operands])
@@ -190,14 +199,14 @@ def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     Raises:
         OverflowError: a Python int does not fit.
     """
+    if (type(value) is float or (type(value) is int and dtype.kind == "f")) and -_SMALL < value < _SMALL:
+        return dtype.type(value)
     value = plain(value)
     if type(value) is int and not holds(dtype, value):
         limits = np.iinfo(dtype)
         raise OverflowError(
             f"{name}: {dtype} holds {limits.min} to {limits.max}; got {value}; convert the array with .astype()"
         )
-    if type(value) is float and -_SMALL < value < _SMALL:
-        return dtype.type(value)
     with np.errstate(all="ignore"):
         return dtype.type(value)
 

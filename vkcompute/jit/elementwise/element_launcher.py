@@ -16,7 +16,7 @@ from vkcompute.compiled.block_access import SINGLE, BlockAccess, ElementBlock
 from vkcompute.compiled.blocks import fits
 from vkcompute.compiled.host_arrays import HostArrays, is_host_array
 from vkcompute.compiled.launches import Compiled, pushed
-from vkcompute.compiled.plan import Plan, places
+from vkcompute.compiled.plan import places
 from vkcompute.dtypes import can_cast
 from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
@@ -285,7 +285,12 @@ class ElementLauncher:
         if out is None:
             outs, like = self._new_results(args, keys)
             bound = *args, *outs
-        if outs and (plan := self._repeated(bound, keys, like)) is not None:
+        try:
+            plan = bound[-1].runtime.plans.get((self._arguments.plan_key, *keys)) if outs else None
+        except AttributeError:  # an array of a group, or an error
+            plan = None
+        # `like`: another plan may have converted its own results
+        if plan is not None and (like is None or plan.found() is like) and plan.enqueue(bound, None) is not None:
             return outs[0] if plan.single else outs
         if group_of(args) is not None:
             return self._sharded(args, out)
@@ -328,22 +333,6 @@ class ElementLauncher:
                     keys.append(out.launch_key)
                 return tuple(outs), like
         return (), None
-
-    def _repeated(self, bound: tuple[Any, ...], keys: Sequence[Any], like: Any) -> Plan | None:
-        """Repeats a launch by its plan, and returns that; None if there is none.
-
-        Args:
-            bound: the arguments and the results.
-            keys: of both, as by `places`.
-            like: the specialization of new results; another plan may have converted its own.
-        """
-        try:
-            plan: Plan | None = bound[-1].runtime.plans.get((self._arguments.plan_key, *keys))
-        except AttributeError:  # an array of a group, or an error
-            return None
-        if plan is None or (like is not None and plan.found() is not like):
-            return None
-        return plan if plan.enqueue(bound, None) else None
 
     def _checked(self, outs: tuple[Any, ...], shape: tuple[int, ...], dtypes: tuple[str, ...]) -> tuple[str, ...]:
         """Checks arrays for results of these dtypes, and returns theirs; () if they are the same."""

@@ -45,7 +45,7 @@ class Context(Handle):
         self._cache: dict[Hashable, Any] = {}
         self._kernels: BoundedCache[Hashable, Any] = BoundedCache(_MAX_KERNELS)
         self.plans: BoundedCache[Hashable, Any] = BoundedCache(_MAX_PLANS)
-        self.types: dict[Hashable, Any] = {}
+        self.types: BoundedCache[Hashable, Any] = BoundedCache(_MAX_PLANS)
         self.pending: dict[int, Reader] = {}
         limits = device.physical.limits
         self.alignment: int = max(16, *[limits[f"min{kind}BufferOffsetAlignment"] for kind in _KINDS])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vkcompute.core.buffer import Buffer
@@ -57,10 +57,7 @@ class AccessHistory:
 
     def read(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a read of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
-        segments = self._segments  # the common case, without calls: the same whole array again
-        if len(segments) != 1 or (segment := segments[0]).start != start or segment.stop != stop:
-            segments = self._tile(start, stop)
-        for segment in segments:
+        for segment in self._tile(start, stop):
             if written := segment.written:
                 writer = segment.writer
                 if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
@@ -70,9 +67,7 @@ class AccessHistory:
     def write(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a write of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
         self.written = True
-        segments = self._segments  # as in `read`
-        if len(segments) != 1 or (segment := segments[0]).start != start or segment.stop != stop:
-            segments = self._tile(start, stop)
+        segments = self._tile(start, stop)
         for segment in segments:
             if written := segment.written:
                 writer = segment.writer
@@ -147,8 +142,15 @@ class AccessHistory:
         self.written = False
         if self.other_uses:
             self.other_uses = {}
-        uses: Dependencies = {}
-        for segment in self._segments:
+        segments, uses = self._segments, dict[int, int]()
+        if len(segments) == 1:  # the common case: the segment stays, with its reads
+            segment = segments[0]
+            uses = segment.reads
+            if segment.written > uses.get(segment.writer, 0):
+                uses[segment.writer] = segment.written
+            segment.start, segment.stop, segment.writer, segment.written = 0, nbytes, 0, 0
+            return
+        for segment in segments:
             if segment.written > uses.get(segment.writer, 0):
                 uses[segment.writer] = segment.written
             for timeline, task in segment.reads.items() if segment.reads else ():
@@ -234,3 +236,42 @@ class AccessHistory:
 
 def _start_of(segment: _Segment) -> int:
     return segment.start
+
+
+def register(
+    writes: Sequence[Range],
+    reads: Sequence[Range],
+    timeline: int,
+    task: int,
+    renewed: Callable[[Buffer], AccessHistory],
+) -> Dependencies:
+    """Registers the accesses of a task, and returns its dependencies. Calls nothing for whole arrays again.
+
+    Args:
+        renewed: returns the history of a buffer that has none, or whose history needs pruning.
+    """
+    dependencies: Dependencies = {}
+    for is_write, ranges in ((True, writes), (False, reads)):
+        for buffer, start, stop in ranges:
+            history: AccessHistory | None = buffer.history
+            if history is None or history.needs_pruning:
+                history = renewed(buffer)
+            segments = history._segments
+            if len(segments) != 1 or (segment := segments[0]).start != start or segment.stop != stop:
+                (history.write if is_write else history.read)(start, stop, timeline, task, dependencies)
+                continue
+            if written := segment.written:
+                writer = segment.writer
+                if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
+                    dependencies[writer] = written
+            if not is_write:
+                segment.reads[timeline] = task
+                continue
+            history.written = True
+            if segment.reads:
+                for reader, read in segment.reads.items():
+                    if read > dependencies.get(reader, 0) and (reader != timeline or read != task):
+                        dependencies[reader] = read
+                segment.reads = {}
+            segment.writer, segment.written = timeline, task
+    return dependencies

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from math import prod
 from sys import _getframe
 from threading import get_ident
@@ -18,7 +17,7 @@ from vkcompute.core.queue import Point
 from vkcompute.deferred_calls import waiting
 from vkcompute.errors import caller_location
 from vkcompute.runtime.scheduling import current
-from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
+from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range, register
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, failure_of, minimal_waits
 from vkcompute.runtime.scheduling.completion import CompletionTracker
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Grid, split_grid
@@ -145,29 +144,42 @@ class Scheduler:
             for span in writes:
                 if span[0].readers:
                     span[0].compute_readers()
-            if self.tracers and (tracer := self.tracer()) is not None:
-                tracer.dispatched(command, writes, reads, keep)
-            if queue is not None:
-                self._require_compute(queue)
-            if self.moves:
-                self.residency.restore([where[0] for where in (*writes, *reads)])
-                command, keep = in_place(command, writes, reads, keep)
-            if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
-                queued = self._enqueue_parts(parts, command, writes, reads, queue, keep)
-            else:
-                target = self._begin(writes, reads, queue, cost.load)
-                dispatch = target.recorder.dispatch  # type: ignore[union-attr]
-                if self.profile is not None:
-                    dispatch = partial(self._record, target, keep[0].name, writes, reads, dispatch)
+            if queue is None and cost.load <= 1 and self.profile is None and not (self.tracers or self.moves):
+                target = self._begin(writes, reads, None, cost.load)
                 try:
-                    dispatch(*command)
+                    target.recorder.dispatch(*command)  # type: ignore[union-attr]
                 except BaseException as error:
                     target.fail(error)
                     raise
                 queued = self._end(target, 0, cost)
+            else:
+                queued = self._enqueue_rare(command, writes, reads, queue, keep)
         if waiting or self.is_ahead:
             self.unlocked()
         return queued
+
+    def _enqueue_rare(
+        self,
+        command: Sequence[Any],
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        queue: int | str | None,
+        keep: Keep,
+    ) -> QueuedTask:
+        """Launches a kernel on a queue that is given, in parts, on buffers that may have moved, traced or measured."""
+        if self.tracers and (tracer := self.tracer()) is not None:
+            tracer.dispatched(command, writes, reads, keep)
+        if queue is not None:
+            self._require_compute(queue)
+        if self.moves:
+            self.residency.restore([where[0] for where in (*writes, *reads)])
+            command, keep = in_place(command, writes, reads, keep)
+        cost = keep[2]
+        if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
+            return self._enqueue_parts(parts, command, writes, reads, queue, keep)
+        target = self._begin(writes, reads, queue, cost.load)
+        self._record(target, keep[0].name, writes, reads, target.recorder.dispatch, *command)  # type: ignore[union-attr]
+        return self._end(target, 0, cost)
 
     def enqueue_series(
         self,
@@ -398,20 +410,10 @@ class Scheduler:
             target.fail_unrecorded()
         target.task = task = target.task + 1  # first: no number is used twice, even after a failure
         failure = self._failure_before(reads) if self.failures else None
-        dependencies: Dependencies = {}
         timeline = target.index
         if self.callbacks:
             self.callbacks.follow((timeline, task), writes, reads)
-        for buffer, start, stop in writes:
-            history: AccessHistory | None = buffer.history  # faster than a call of `self.history`
-            if history is None or history.needs_pruning:
-                history = self.history(buffer)
-            history.write(start, stop, timeline, task, dependencies)
-        for buffer, start, stop in reads:
-            history = buffer.history
-            if history is None or history.needs_pruning:
-                history = self.history(buffer)
-            history.read(start, stop, timeline, task, dependencies)
+        dependencies = register(writes, reads, timeline, task, self.history)
         if failure is not None:
             raise failure.raised()
         own = dependencies.pop(timeline, 0)
