@@ -261,8 +261,32 @@ def test_transformers_are_evaluated_on_the_device(is_first: bool, masks: str) ->
             nn.Transformer.generate_square_subsequent_mask(3, device=device) if masks in ("causal", "both") else None
         )
         with torch.no_grad():
-            results.append(model.to(device)(x.to(device), order, lengths).cpu()[~hidden])
+            results.append(model.to(device)(x.to(device), order, lengths).cpu())
     torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+
+
+def test_moved_parameters_keep_attributes_and_hooks() -> None:
+    layer, calls = nn.Linear(3, 3), []
+    kept = layer.weight
+    kept.is_shared = True
+    kept.register_hook(lambda grad: calls.append("gradient"))
+    kept.register_post_accumulate_grad_hook(lambda parameter: calls.append("accumulated"))
+    for device in "vk", "cpu":
+        layer.to(device)(torch.ones(2, 3, device=device)).sum().backward()
+        assert layer.weight is kept and kept.is_shared and kept.grad.device.type == device
+    assert calls == ["gradient", "accumulated"] * 2 and kept.grad.tolist() == [[4.0] * 3] * 3
+
+
+def test_parameters_move_while_a_graph_holds_them() -> None:
+    layer, x = nn.Linear(3, 3), torch.ones(2, 3)
+    before = layer(x)
+    after = layer.to("vk")(x.to("vk"))
+    torch.testing.assert_close(after.cpu(), before)
+    with pytest.raises(RuntimeError, match="between its forward and its backward pass"):
+        before.sum().backward()
+    layer.cpu()
+    layer(x).sum().backward()
+    assert layer.weight.grad.tolist() == [[2.0] * 3] * 3
 
 
 @pytest.mark.parametrize("averaged", [None, False, True])
