@@ -23,6 +23,7 @@ _OPERATORS = (
     "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
     "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
     "gradients", "ctc", "fractional_pooling", "sampled_volumes", "orthogonal_polynomials", "transformers",
+    "histograms", "distributions", "fake_quantization",
 )  # fmt: skip
 _libraries: list[Any] = []
 _loaded: list[Any] = []

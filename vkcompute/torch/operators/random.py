@@ -18,7 +18,7 @@ from vkcompute.torch.operands import operand, resize_to
 from vkcompute.torch.storage import runtime, store, wrap
 
 
-def _next_generator(generator: Any = None) -> Generator:
+def next_generator(generator: Any = None) -> Generator:
     """Returns arrays' generator for one operator, whose key is drawn from a generator of PyTorch."""
     drawn = torch.randint(0, 2**62, (2,), generator=host_generator(generator), device="cpu")
     return default_rng(np.random.SeedSequence([int(value) for value in drawn]), device=runtime())
@@ -31,11 +31,11 @@ def _dtype(tensor: Any) -> np.dtype[Any]:
 
 def _uniform(tensor: Any, generator: Any) -> Array:
     """Returns numbers of [0, 1), of a tensor's shape."""
-    return _next_generator(generator).random(tuple(tensor.shape), _dtype(tensor))
+    return next_generator(generator).random(tuple(tensor.shape), _dtype(tensor))
 
 
 def _normal(tensor: Any, generator: Any) -> Array:
-    return _next_generator(generator).standard_normal(tuple(tensor.shape), _dtype(tensor))
+    return next_generator(generator).standard_normal(tuple(tensor.shape), _dtype(tensor))
 
 
 @kernel("uniform_")
@@ -109,7 +109,7 @@ def random_from(self: Any, from_: int, to: int | None, *, generator: Any = None)
     if not self.numel():
         return self
     stop = 2**63 - 1 if to is None else to
-    numbers = _next_generator(generator).integers(from_, stop, tuple(self.shape), np.int64)
+    numbers = next_generator(generator).integers(from_, stop, tuple(self.shape), np.int64)
     return store(self, numbers)
 
 
@@ -132,7 +132,7 @@ def random(self: Any, *, generator: Any = None) -> Any:
 def randperm(n: int, *, generator: Any = None, out: Any) -> Any:
     """Computes a random order of the integers below n."""
     resize_to(out, (n,))
-    return store(out, _next_generator(generator).permutation(n)) if n else out
+    return store(out, next_generator(generator).permutation(n)) if n else out
 
 
 @kernel("native_dropout")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from vkcompute import nn
+from vkcompute.arrays.algorithms import axis_reductions
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import reductions, standard
@@ -149,6 +150,15 @@ def _truth(name: str) -> Callable[..., Any]:
 
 for _name in ("all", "any"):
     kernel(f"{_name}.out", f"{_name}.all_out", f"{_name}.dims_out")(_truth(_name))
+
+
+@kernel("hash_tensor.out")
+def hashed(self: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Any) -> Any:
+    """Computes the exclusive or of the bits of elements as int64 or float64, as uint64."""
+    bits = self.to(torch.float64) if self.dtype.is_floating_point else self.to(torch.int64)
+    array, axes = operand(bits.contiguous().view(torch.int64)), axes_of(dim, self.dim())
+    result = axis_reductions.reduce("bitwise_xor", array, axes, array.dtype, keepdim) if axes else array.copy()
+    return out.copy_(wrap(result).view(torch.uint64))
 
 
 @kernel("linalg_vector_norm.out")

@@ -1,4 +1,4 @@
-"""Distinct elements, indices in sorted ones, counts, and repeated indices."""
+"""Distinct elements, indices in sorted ones, and repeated indices."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 from vkcompute.arrays.algorithms.lines import launch
-from vkcompute.arrays.functions import histograms, standard
+from vkcompute.arrays.functions import standard
 from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
+from vkcompute.torch.operands import operand
 from vkcompute.torch.storage import runtime, wrap
 
 aten = torch.ops.aten
@@ -155,40 +155,6 @@ def searchsorted_number(
 def bucketize(self: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """Returns the bucket of each value between boundaries."""
     return _searched(boundaries, self, right, torch.int32 if out_int32 else torch.int64)
-
-
-@kernel("bincount")
-def bincount(self: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """Returns how often each integer occurs, or the sums of its weights."""
-    if not self.numel():
-        return torch.zeros(minlength, dtype=torch.int64, device="vk")
-    given = None if weights is None else operand(weights if weights.is_floating_point() else weights.double())
-    counts = wrap(histograms.bincount(operand(self), given, minlength))
-    if weights is None:
-        return counts.to(torch.int64)
-    return counts.to(torch.float32 if weights.dtype == torch.float32 else torch.float64)
-
-
-@kernel("histc")
-def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """Returns the numbers of elements in bins of equal width."""
-    low, high = float(min), float(max)
-    if low == high and self.numel():
-        low, high = self.min().item(), self.max().item()
-    if low == high:
-        low, high = low - 1, high + 1
-    x = self.reshape(-1)
-    x = x[(x >= low) & (x <= high)].to(torch.float32 if self.dtype != torch.float64 else torch.float64)
-    at = torch.floor((x - low) * (bins / (high - low))).clamp(0, bins - 1).to(torch.int64)
-    return bincount(at, None, bins).to(self.dtype)
-
-
-@kernel("histc.out")
-def histc_into(self: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any) -> Any:
-    """Computes the numbers of elements in bins of equal width."""
-    result = histc(self, bins, min, max)
-    resize_to(out, result.shape)
-    return out.copy_(result)
 
 
 @kernel("nonzero_static")
