@@ -34,7 +34,9 @@ def plain(name: str, device: str) -> str:
     """Returns the name of a test without its device: "test_view_ops.py::TestViewOps::test_view_float32"."""
     file, *parts = name.split("::")
     parts = [part.removesuffix(_CLASSES[device]) for part in parts]
-    return "::".join([Path(file).name, *(re.sub(rf"_({device}|privateuse1)(?=_|$)", "", part, 1) for part in parts)])
+    return "::".join(
+        [Path(file).name, *(re.sub(rf"_({device}|privateuse1)(?=_|$)", "", part, count=1) for part in parts)]
+    )
 
 
 class Recording:
@@ -153,7 +155,7 @@ def run_file(options: argparse.Namespace) -> None:
 
     os.chdir(options.folder)
     sys.path.insert(0, str(options.folder))
-    arguments = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=short", "-c", os.devnull, "--rootdir", "."]
+    arguments = ["-q", "-p", "no:cacheprovider", "--noconftest", "--tb=short", "-c", os.devnull, "--rootdir", "."]
     plugin = Recording(options, read(options.out))
     pytest.main([*arguments, "-k", options.kexpr, f"{options.names[0]}.py"], plugins=[plugin])
 

@@ -20,6 +20,10 @@ _ACCELERATOR = (
 """Functions of torch.accelerator whose C++ ends the process, or raises, without an allocator in C++."""
 
 
+_STEPS = ("adam", "_multi_tensor_adam", "step_adam"), ("sgd", "_multi_tensor_sgd", "step_descent")
+"""Modules of torch.optim, their functions that step many tensors at once, and ours of `operators.optimizers`."""
+
+
 class Replacements:
     """Replaced attributes of PyTorch, and how they are restored."""
 
@@ -65,6 +69,9 @@ def apply(library: Any) -> None:
     replace(torch.nn.TransformerEncoder, "forward", _padded_encoder(torch.nn.TransformerEncoder.forward))
     replace(torch.Tensor, "__vkcompute_array__", property(_held))
     replace(torch.nn.modules.lazy.LazyModuleMixin, "_apply", _apply_lazily)
+    for module, name, step in _STEPS:
+        owner = import_module(f"torch.optim.{module}")
+        replace(owner, name, _stepper(getattr(owner, name), step))
     inductor = torch._TorchCompileInductorWrapper
     replace(inductor, "__call__", _compiler(inductor.__call__))
     package = (15, _tag, _restored)
@@ -212,6 +219,19 @@ def _padded_encoder(original: Any) -> Any:
         return output if self.norm is None else self.norm(output)
 
     return forward
+
+
+def _stepper(original: Any, name: str) -> Any:
+    """Returns an optimizer's step of many tensors, which takes a launch per parameter of the device."""
+
+    @functools.wraps(original)
+    def step(params: Any, *tensors: Any, **named: Any) -> None:
+        if not params or not is_on_device(params[0]):
+            original(params, *tensors, **named)
+        elif not getattr(import_module("vkcompute.torch.operators.optimizers"), name)(params, *tensors, **named):
+            original(params, *tensors, **named)
+
+    return step
 
 
 def _compiler(original: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from vkcompute.torch.storage import convert, runtime, store, values_of, view_of,
 aten = torch.ops.aten
 _take, _take_along_axis = planned(standard.take), planned(standard.take_along_axis)
 _get = planned(indexing.get)
+_MASK_OF_BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
 
 
 def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -62,6 +64,10 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
         return self
     if self.dtype == torch.bool and accumulate:
         return fall_back(aten._index_put_impl_.default, self, indices, values, accumulate, unsafe)
+    if any(index is not None and index.dtype == torch.uint8 for index in indices):
+        warnings.warn(_MASK_OF_BYTES, UserWarning, stacklevel=2)
+    if not len(indices):
+        return self.add_(values) if accumulate else self.copy_(values)
     is_mask = len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool
     if is_mask and values.numel() == 1 and not accumulate and indices[0].shape == self.shape:
         return torch.where(indices[0], values.to(self.dtype), self, out=self)
