@@ -226,9 +226,8 @@ def _stepper(original: Any, name: str) -> Any:
 
     @functools.wraps(original)
     def step(params: Any, *tensors: Any, **named: Any) -> None:
-        if not params or not is_on_device(params[0]):
-            original(params, *tensors, **named)
-        elif not getattr(import_module("vkcompute.torch.operators.optimizers"), name)(params, *tensors, **named):
+        ours = params and is_on_device(params[0]) and import_module("vkcompute.torch.operators.optimizers")
+        if not (ours and getattr(ours, name)(params, *tensors, **named)):
             original(params, *tensors, **named)
 
     return step

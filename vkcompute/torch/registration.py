@@ -93,7 +93,7 @@ def _guarded(name: str, function: Kernel) -> Kernel:
         except (MissingFeature, DtypeError):
             return _loaded[0](operator(name), *args, **named)
         except ValueError as error:
-            raise RuntimeError(str(error)) from error
+            raise (IndexError if isinstance(error, IndexError) else RuntimeError)(str(error)) from error
 
     return run
 

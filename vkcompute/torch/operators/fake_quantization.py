@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from vkcompute.torch.kernels import kernel
+from vkcompute.torch.operands import axis_of
 
 
 def _quantized(self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> tuple[Any, Any]:
@@ -36,5 +37,6 @@ def per_tensor_of_tensors(
 @kernel("fake_quantize_per_channel_affine_cachemask")
 def per_channel(self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int) -> tuple[Any, Any]:
     """Returns elements rounded to multiples of a scale per slice of an axis, and True where no limit cuts them off."""
-    shape = [-1 if at == axis % self.dim() else 1 for at in range(self.dim())]
+    at_axis = axis_of(axis, self.dim())
+    shape = [-1 if at == at_axis else 1 for at in range(self.dim())]
     return _quantized(self, scale.view(shape), zero_point.view(shape), quant_min, quant_max)

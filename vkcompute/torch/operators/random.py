@@ -41,6 +41,8 @@ def _normal(tensor: Any, generator: Any) -> Array:
 @kernel("uniform_")
 def uniform(self: Any, from_: float = 0, to: float = 1, *, generator: Any = None) -> Any:
     """Fills with numbers of [from, to)."""
+    if not from_ <= to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     if not self.numel():
         return self
     numbers = _uniform(self, generator)
@@ -55,6 +57,8 @@ def uniform(self: Any, from_: float = 0, to: float = 1, *, generator: Any = None
 @kernel("normal_")
 def normal(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None) -> Any:
     """Fills with normally distributed numbers."""
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if not self.numel():
         return self
     if self.dtype.is_complex:
@@ -74,6 +78,8 @@ def _of_uniform(self: Any, generator: Any, function: Callable[[Array], Array]) -
 @kernel("exponential_")
 def exponential(self: Any, lambd: float = 1, *, generator: Any = None) -> Any:
     """Fills with exponentially distributed numbers."""
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     rate = -1 / float(lambd)
     return _of_uniform(self, generator, lambda u: apply("multiply", apply("log1p", apply("negative", u)), rate))
 
@@ -81,6 +87,8 @@ def exponential(self: Any, lambd: float = 1, *, generator: Any = None) -> Any:
 @kernel("bernoulli_.float")
 def bernoulli(self: Any, p: float = 0.5, *, generator: Any = None) -> Any:
     """Fills with ones of a probability, and zeros."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     return _of_uniform(self, generator, lambda u: apply("less", u, float(p)))
 
 
@@ -154,9 +162,24 @@ def dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     return wrap(apply("multiply", kept, float(scale)), dtype)
 
 
+def _require_sampled(weights: Any, n: int, replacement: bool) -> None:
+    """Raises RuntimeError unless `n` indices can be drawn from rows of weights."""
+    if not 1 <= weights.dim() <= 2 or not weights.shape[-1]:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not weights.is_floating_point():
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {weights.dtype}")
+    if n <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if n > weights.shape[-1] and not replacement:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if weights.shape[-1] > 2**24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+
+
 @kernel("multinomial")
 def multinomial(self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Returns indices drawn with probabilities: those with the largest ratios to exponential numbers, or by sums."""
+    _require_sampled(self, num_samples, replacement)
     weights = self.to(torch.float32)
     if not replacement or num_samples == 1:
         rates = torch.empty_like(weights)

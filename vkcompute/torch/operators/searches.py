@@ -14,7 +14,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand
+from vkcompute.torch.operands import axis_of, operand
 from vkcompute.torch.storage import runtime, wrap
 
 aten = torch.ops.aten
@@ -73,7 +73,9 @@ def unique_consecutive(
     """Returns the first element, or slice, of each run of equal ones, the inverse and the counts."""
     rows = self.reshape(-1) if dim is None else self.movedim(dim, 0)
     if not rows.numel():
-        return self.new_empty(0), _empty(), _empty()
+        if 0 in rows.shape[1:]:
+            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+        return rows.clone() if dim is None else self.clone(), _empty(), _empty()
     is_new = torch.ones(rows.shape[0], dtype=torch.bool, device="vk")
     differs = rows[1:] != rows[:-1]
     is_new[1:] = differs.flatten(1).any(1) if differs.dim() > 1 else differs
@@ -154,6 +156,8 @@ def searchsorted_number(
 @kernel("bucketize.Tensor")
 def bucketize(self: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """Returns the bucket of each value between boundaries."""
+    if boundaries.dim() != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
     return _searched(boundaries, self, right, torch.int32 if out_int32 else torch.int64)
 
 
@@ -193,6 +197,7 @@ def _modes(ordered: Any, order: Any, values: Any, indices: Any, n_items: int, n:
 @kernel("mode")
 def mode(self: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """Returns the most frequent elements along an axis, the smallest of these, and their last indices."""
+    axis_of(dim, self.dim())
     if not self.dim():
         return self.clone(), torch.zeros((), dtype=torch.int64, device="vk")
     lines = self.movedim(dim, -1)
