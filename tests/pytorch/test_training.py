@@ -196,6 +196,38 @@ def test_fused_optimizers_also_with_scaled_gradients(name: str, dtype: torch.dty
         torch.testing.assert_close(result.cpu(), expected, rtol=1e-5, atol=1e-6)
 
 
+FOREACH: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+    "adam": lambda p: torch.optim.Adam(p, 0.05, amsgrad=True, weight_decay=0.1),
+    "adamw": lambda p: torch.optim.AdamW(p, 0.05, weight_decay=0.1, maximize=True),
+    "capturable": lambda p: torch.optim.Adam(p, 0.05, capturable=p[0].device.type == "vk"),
+    "sgd": lambda p: torch.optim.SGD(p, 0.1, weight_decay=0.1),
+    "momentum": lambda p: torch.optim.SGD(p, 0.1, 0.9, 0.2, maximize=True),
+    "nesterov": lambda p: torch.optim.SGD(p, 0.1, 0.9, nesterov=True),
+}
+
+
+@pytest.mark.parametrize("name", FOREACH)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_optimizers_step_many_tensors_as_one_by_one(name: str, dtype: torch.dtype) -> None:
+    values = [torch.randn(shape).to(dtype) for shape in ((2, 3, 2, 2), (), (0, 2), (5,))]
+    values[0] = values[0].contiguous(memory_format=torch.channels_last)
+    values[3] = torch.randn(10).to(dtype)[::2]
+    grads = [[torch.randn_like(value) for value in values] for _ in range(3)]
+    results = {}
+    for device in "cpu", "vk":
+        parameters = [nn.Parameter(value.to(device, copy=True)) for value in values]
+        optimizer = FOREACH[name](parameters)
+        for step, given in enumerate(grads):
+            for at, (parameter, grad) in enumerate(zip(parameters, given, strict=True)):
+                parameter.grad = None if (step, at) == (0, 1) else grad.to(device, copy=True)
+            optimizer.step()
+        states = [torch.as_tensor(x) for p in parameters for x in optimizer.state[p].values() if x is not None]
+        results[device] = [*parameters, *states]
+    tolerance = 1e-5 if dtype == torch.float32 else 0.05  # bfloat16 is rounded once, by PyTorch after each operation
+    for result, expected in zip(results["vk"], results["cpu"], strict=True):
+        torch.testing.assert_close(result.cpu(), expected, rtol=tolerance, atol=tolerance)
+
+
 def test_second_derivatives_and_checkpoints() -> None:
     x = torch.linspace(0.5, 1.5, 4, device="vk").requires_grad_()
     first = torch.autograd.grad((x**3).sum(), x, create_graph=True)[0]
@@ -261,8 +293,33 @@ def test_transformers_are_evaluated_on_the_device(is_first: bool, masks: str) ->
             nn.Transformer.generate_square_subsequent_mask(3, device=device) if masks in ("causal", "both") else None
         )
         with torch.no_grad():
-            results.append(model.to(device)(x.to(device), order, lengths).cpu()[~hidden])
+            results.append(model.to(device)(x.to(device), order, lengths).cpu())
     torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+
+
+def test_moved_parameters_keep_attributes_and_hooks() -> None:
+    layer, calls = nn.Linear(3, 3), []
+    kept = layer.weight
+    kept.is_shared = True
+    kept.register_hook(lambda grad: calls.append("gradient"))
+    kept.register_post_accumulate_grad_hook(lambda parameter: calls.append("accumulated"))
+    for device in "vk", "cpu":
+        layer.to(device)(torch.ones(2, 3, device=device)).sum().backward()
+        assert (layer.weight is kept, kept.is_shared, kept.grad.device.type) == (True, True, device)
+    assert calls == ["gradient", "accumulated"] * 2
+    assert kept.grad.tolist() == [[4.0] * 3] * 3
+
+
+def test_parameters_move_while_a_graph_holds_them() -> None:
+    layer, x = nn.Linear(3, 3), torch.ones(2, 3)
+    before = layer(x)
+    after = layer.to("vk")(x.to("vk"))
+    torch.testing.assert_close(after.cpu(), before)
+    with pytest.raises(RuntimeError, match="between its forward and its backward pass"):
+        before.sum().backward()
+    layer.cpu()
+    layer(x).sum().backward()
+    assert layer.weight.grad.tolist() == [[2.0] * 3] * 3
 
 
 @pytest.mark.parametrize("averaged", [None, False, True])

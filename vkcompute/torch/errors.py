@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from vkcompute.errors import DtypeError
 
@@ -19,6 +20,18 @@ class NotComputedError(DtypeError):
 
 class NotStoredError(TypeError):
     """The device has no elements of a dtype, so that the host cannot help either."""
+
+
+class NoNestedTensorsError(NotImplementedError):
+    """The device has no nested tensors.
+
+    Attributes:
+        is_kept: the mask of shape (batch, positions) of which one was to be made, True for the elements of sequences.
+    """
+
+    def __init__(self, is_kept: Any) -> None:
+        super().__init__("the device vk has no nested tensors; keep the sequences padded, and pass a mask")
+        self.is_kept = is_kept
 
 
 def warn_once(text: str) -> None:

@@ -97,6 +97,40 @@ def _fit(out: Any, values: Any) -> None:
             return
 
 
+def axis_of(dim: int, n_axes: int) -> int:
+    """Returns an axis, counted from the first one.
+
+    Raises:
+        IndexError: a tensor of so many axes has no such one; without axes, it has one for this.
+    """
+    n = n_axes or 1
+    if not -n <= dim < n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
+    return dim % n
+
+
+def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
+    """Returns the axes of an argument `dim`, an axis or a list: all for None and for an empty list.
+
+    Raises:
+        IndexError: there is no such axis.
+        RuntimeError: an axis is given twice.
+    """
+    if dim is None or (not isinstance(dim, int) and not len(dim)):
+        return tuple(range(n_axes))
+    axes = tuple([axis_of(axis, n_axes) for axis in ((dim,) if isinstance(dim, int) else dim)])
+    if len(set(axes)) < len(axes):
+        repeated = next(axis for axis in axes if axes.count(axis) > 1)
+        raise RuntimeError(f"dim {repeated} appears multiple times in the list of dims")
+    return axes if n_axes else ()
+
+
+def require_dtype(out: Any, dtype: Any) -> None:
+    """Raises RuntimeError if a tensor for results has another dtype than these."""
+    if out.dtype != dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {dtype}, but got {out.dtype} instead")
+
+
 def resize_to(out: Any, shape: Any) -> None:
     """Gives a tensor a shape, if it has another."""
     if tuple(out.shape) != tuple(shape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 
 from vkcompute.torch.device_guard import Engine
-from vkcompute.torch.errors import warn_once
+from vkcompute.torch.errors import NoNestedTensorsError, warn_once
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
 
 _ACCELERATOR = (
@@ -17,6 +18,10 @@ _ACCELERATOR = (
     "memory_allocated memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats synchronize"
 ).split()
 """Functions of torch.accelerator whose C++ ends the process, or raises, without an allocator in C++."""
+
+
+_STEPS = ("adam", "_multi_tensor_adam", "step_adam"), ("sgd", "_multi_tensor_sgd", "step_descent")
+"""Modules of torch.optim, their functions that step many tensors at once, and ours of `operators.optimizers`."""
 
 
 class Replacements:
@@ -59,9 +64,14 @@ def apply(library: Any) -> None:
     replace(torch, "Generator", _generator_class(torch.Generator))
     replace(torch.autograd.Variable, "_execution_engine", Engine())
     replace(torch, "Event", _event_class(torch.Event))
+    replace(torch.utils, "swap_tensors", _swapper(torch.utils.swap_tensors))
     replace(torch.nn.Module, "_apply", _applier(torch.nn.Module._apply))
+    replace(torch.nn.TransformerEncoder, "forward", _padded_encoder(torch.nn.TransformerEncoder.forward))
     replace(torch.Tensor, "__vkcompute_array__", property(_held))
     replace(torch.nn.modules.lazy.LazyModuleMixin, "_apply", _apply_lazily)
+    for module, name, step in _STEPS:
+        owner = import_module(f"torch.optim.{module}")
+        replace(owner, name, _stepper(getattr(owner, name), step))
     inductor = torch._TorchCompileInductorWrapper
     replace(inductor, "__call__", _compiler(inductor.__call__))
     package = (15, _tag, _restored)
@@ -142,6 +152,34 @@ def _applier(original: Any) -> Any:
     return apply_to
 
 
+def _swapper(original: Any) -> Any:
+    """Returns swap_tensors, which moves a parameter that graphs still hold, and keeps its attributes and hooks."""
+
+    @functools.wraps(original)
+    def swap_tensors(t1: Any, t2: Any) -> None:
+        if is_on_device(t1) == is_on_device(t2) or type(t1) is not type(t2):
+            return original(t1, t2)
+        if t1.requires_grad and t1.is_leaf and t1._use_count() > 1:
+            torch.autograd.graph.get_gradient_edge(t1).node.register_prehook(_refuse_gradient)
+        hooks, later_hooks = t1._backward_hooks, t1._post_accumulate_grad_hooks
+        torch._C._swap_tensor_impl(t1, t2)
+        if hooks:
+            t1._backward_hooks = hooks
+        if later_hooks:
+            t1._post_accumulate_grad_hooks = later_hooks
+        return None
+
+    return swap_tensors
+
+
+def _refuse_gradient(gradients: Any) -> None:
+    """Raises RuntimeError: a graph from before a parameter's move computes its gradient on the device that it left."""
+    raise RuntimeError(
+        "a module was moved to another device between its forward and its backward pass; move it before the forward "
+        "pass, or after both"
+    )
+
+
 def _is_moved(module: Any, fn: Callable[[Any], Any]) -> bool:
     """True if the module's own parameters are on the device, or will be there."""
     own = next((parameter for parameter in module._parameters.values() if parameter is not None), None)
@@ -163,6 +201,36 @@ def _apply_lazily(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> 
         like = fn(torch.empty(0, dtype=value.dtype, device=value.device))
         table[name] = type(value)(value.requires_grad, device=like.device, dtype=like.dtype)
     return self
+
+
+def _padded_encoder(original: Any) -> Any:
+    """Returns TransformerEncoder.forward, which gives zeros at padding where PyTorch takes nested tensors for it."""
+
+    @functools.wraps(original)
+    def forward(self: Any, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: Any = None) -> Any:
+        try:
+            return original(self, src, mask, src_key_padding_mask, is_causal)
+        except NoNestedTensorsError as error:
+            is_kept = error.is_kept
+        output = src
+        for layer in self.layers:
+            output = layer(output, is_causal=bool(is_causal), src_key_padding_mask=src_key_padding_mask)
+        output = output.masked_fill(is_kept.logical_not()[..., None], 0)
+        return output if self.norm is None else self.norm(output)
+
+    return forward
+
+
+def _stepper(original: Any, name: str) -> Any:
+    """Returns an optimizer's step of many tensors, which takes a launch per parameter of the device."""
+
+    @functools.wraps(original)
+    def step(params: Any, *tensors: Any, **named: Any) -> None:
+        ours = params and is_on_device(params[0]) and import_module("vkcompute.torch.operators.optimizers")
+        if not (ours and getattr(ours, name)(params, *tensors, **named)):
+            original(params, *tensors, **named)
+
+    return step
 
 
 def _compiler(original: Any) -> Any:

@@ -23,6 +23,7 @@ _OPERATORS = (
     "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
     "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
     "gradients", "ctc", "fractional_pooling", "sampled_volumes", "orthogonal_polynomials", "transformers",
+    "histograms", "distributions", "fake_quantization",
 )  # fmt: skip
 _libraries: list[Any] = []
 _loaded: list[Any] = []
@@ -82,7 +83,7 @@ def _add_kernels(library: Any) -> None:
 
 
 def _guarded(name: str, function: Kernel) -> Kernel:
-    """Returns a kernel that raises PyTorch's error where memory is full, and leaves some dtypes to the host."""
+    """Returns a kernel that raises PyTorch's errors, also where memory is full, and leaves some dtypes to the host."""
 
     def run(*args: Any, **named: Any) -> Any:
         try:
@@ -91,6 +92,8 @@ def _guarded(name: str, function: Kernel) -> Kernel:
             raise torch.OutOfMemoryError(str(error)) from error
         except (MissingFeature, DtypeError):
             return _loaded[0](operator(name), *args, **named)
+        except ValueError as error:
+            raise (IndexError if isinstance(error, IndexError) else RuntimeError)(str(error)) from error
 
     return run
 

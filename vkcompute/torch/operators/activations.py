@@ -63,6 +63,8 @@ def threshold_backward(grad_output: Any, self: Any, threshold: Any, *, grad_inpu
 @kernel("gelu.out")
 def gelu(self: Any, *, approximate: str = "none", out: Any) -> Any:
     """Computes x * Phi(x)."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
     row = "gelu" if approximate == "none" else "gelu_tanh"
     return elementwise(out, lambda x: apply(row, x), self)
 

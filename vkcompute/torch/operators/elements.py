@@ -319,6 +319,8 @@ def right_shift(self: Any, other: Any) -> Any:
 @kernel("complex.out")
 def complex_from_parts(real: Any, imag: Any, *, out: Any) -> Any:
     """Computes complex numbers from their parts."""
+    if real.dtype != imag.dtype:
+        raise RuntimeError(f"Expected both parts of one dtype, but got {real.dtype} and {imag.dtype}")
     return elementwise(out, joined, *torch.broadcast_tensors(real, imag))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,13 +16,14 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import array_dtype, computed, wide
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import is_on_device, kernel
-from vkcompute.torch.operands import elementwise, number_of, operand, resize_to
+from vkcompute.torch.operands import axis_of, elementwise, number_of, operand, require_dtype, resize_to
 from vkcompute.torch.operators.scatters import index_sum, reduced
 from vkcompute.torch.storage import convert, runtime, store, values_of, view_of, wrap
 
 aten = torch.ops.aten
 _take, _take_along_axis = planned(standard.take), planned(standard.take_along_axis)
 _get = planned(indexing.get)
+_MASK_OF_BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
 
 
 def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -62,6 +64,10 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
         return self
     if self.dtype == torch.bool and accumulate:
         return fall_back(aten._index_put_impl_.default, self, indices, values, accumulate, unsafe)
+    if any(index is not None and index.dtype == torch.uint8 for index in indices):
+        warnings.warn(_MASK_OF_BYTES, UserWarning, stacklevel=2)
+    if not len(indices):
+        return self.add_(values) if accumulate else self.copy_(values)
     is_mask = len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool
     if is_mask and values.numel() == 1 and not accumulate and indices[0].shape == self.shape:
         return torch.where(indices[0], values.to(self.dtype), self, out=self)
@@ -77,6 +83,7 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
 @kernel("index_select")
 def index_select(self: Any, dim: int, index: Any) -> Any:
     """Returns slices at indices along an axis."""
+    axis_of(dim, self.dim())
     shape = list(self.shape)
     if not shape:
         return self.clone()
@@ -95,19 +102,20 @@ def index_select_into(self: Any, dim: int, index: Any, *, out: Any) -> Any:
     resize_to(out, shape)
     if not out.numel():
         return out
-    axis = dim % self.dim()
+    axis = axis_of(dim, self.dim())
     return store(out, _take(operand(self), operand(index).reshape(-1), axis))
 
 
 @kernel("gather.out")
 def gather(self: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: Any) -> Any:
     """Computes the elements at indices along an axis, one index per element of the result."""
+    require_dtype(out, self.dtype)
     if not out.numel():
         return out
     array, at = operand(self), operand(index)
     if not self.dim() or not index.dim():
         array, at = array.reshape((-1,) if not self.dim() else array.shape), at.reshape(-1) if not index.dim() else at
-    axis = dim % max(array.ndim, 1)
+    axis = axis_of(dim, array.ndim)
     array = _cut(array, at.shape, axis)
     return store(out, _take_along_axis(array, at, axis).reshape(tuple(out.shape)))
 
@@ -133,7 +141,7 @@ def _scatter(self: Any, dim: int, index: Any, source: Any, out: Any, *, adds: bo
     if at.size:
         shape = target.shape
         target, at = target.reshape(shape or (1,)), at.reshape(at.shape or (1,))
-        axis = dim % target.ndim
+        axis = axis_of(dim, target.ndim)
         given: Any
         if isinstance(source, torch.Tensor):
             given = operand(source, dtype)
@@ -174,7 +182,7 @@ def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, o
     target, given = operand(self, dtype).copy(), operand(source, dtype)
     if index.numel() and given.size:
         given = given if alpha == 1 else apply("multiply", given, number_of(alpha, dtype))
-        key = (*[slice(None)] * (dim % self.dim()), operand(index).reshape(-1))
+        key = (*[slice(None)] * axis_of(dim, self.dim()), operand(index).reshape(-1))
         indexing.add(target, key, given)
     return store(out, target)
 
@@ -201,6 +209,9 @@ def embedding_backward(
 @kernel("masked_fill_.Scalar", "masked_fill_.Tensor")
 def masked_fill(self: Any, mask: Any, value: Any) -> Any:
     """Sets the elements where a mask is true."""
+    is_complex = value.is_complex() if isinstance(value, torch.Tensor) else isinstance(value, complex)
+    if is_complex and not self.is_complex():
+        raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")
     if isinstance(value, torch.Tensor) and value.dim():
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got {value.dim()} dimensions")
     dtype = self.dtype
@@ -240,7 +251,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any) -> Any:
     parts = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()]
     if not out.numel() or not parts:
         return out
-    axis, start = dim % out.dim(), 0
+    axis, start = axis_of(dim, out.dim()), 0
     dtype = array_dtype(out.dtype)
     joined = runtime().empty(tuple(out.shape), dtype)
     for tensor in parts:
@@ -269,6 +280,11 @@ def put(self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 @kernel("masked_scatter_")
 def masked_scatter(self: Any, mask: Any, source: Any) -> Any:
     """Writes elements of a source, in order, where a mask is true."""
+    if mask.dtype != torch.bool:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    if self.dtype != source.dtype:
+        raise RuntimeError(f"masked_scatter_: expected self and source to have same dtypes but got {self.dtype} and "
+                           f"{source.dtype}")  # fmt: skip
     positions = torch.nonzero(mask.expand(self.shape).reshape(-1)).reshape(-1)
     if positions.numel() > source.numel():
         raise RuntimeError("masked_scatter: expected source to have at least as many elements as the mask has ones")

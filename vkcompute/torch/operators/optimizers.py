@@ -1,4 +1,4 @@
-"""The fused forms of optimizers: a step of a parameter is one launch, and waits for nothing."""
+"""The fused and the foreach forms of optimizers: a step of a parameter is one launch, and waits for nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vkcompute.arrays.algorithms.lines import launch
 from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import is_on_device, kernel
 from vkcompute.torch.operands import number_of
 from vkcompute.torch.storage import memory_order, view_of
 
@@ -36,7 +36,7 @@ def _gradient(grad: Any, scale: Any, sign: Any, i: Any) -> Any:
 def _step_of_adam(
     x: Any, grad: Any, mean: Any, square: Any, largest: Any, step: Any, scale: Any, overflow: Any, n: int,
     sign: Any, rate: Any, kept: Any, decay: Any, share1: Any, beta2: Any, share2: Any, log_beta1: Any,
-    log_beta2: Any, eps: Any,
+    log_beta2: Any, eps: Any, n_steps: Any,
 ) -> None:  # fmt: skip
     i = global_id(0)
     if i >= n or (overflow is not None and overflow[0] != 0):
@@ -49,8 +49,9 @@ def _step_of_adam(
     if largest is not None:
         second = max(second, largest[i] * _ONE)
         largest[i] = second
-    deviation = np.sqrt(second / -np.expm1(step[0] * log_beta2)) + eps
-    x[i] = before * kept - rate / -np.expm1(step[0] * log_beta1) * first / deviation
+    taken = n_steps if step is None else step[0]
+    deviation = np.sqrt(second / -np.expm1(taken * log_beta2)) + eps
+    x[i] = before * kept - rate / -np.expm1(taken * log_beta1) * first / deviation
 
 
 @device_kernel
@@ -100,8 +101,9 @@ def _adam(
     numbers = -1.0 if maximize else 1.0, rate, kept, decay, *moments, eps
     for at, parameter in enumerate(self):
         largest = max_exp_avg_sqs[at] if amsgrad else None
-        in_place = parameter, grads[at], exp_avgs[at], exp_avg_sqs[at], largest
-        _launch(_step_of_adam, in_place, (state_steps[at], grad_scale, found_inf), numbers)
+        in_place, step = (parameter, grads[at], exp_avgs[at], exp_avg_sqs[at], largest), state_steps[at]
+        on_device, n_steps = (step, 0.0) if is_on_device(step) else (None, float(step))
+        _launch(_step_of_adam, in_place, (on_device, grad_scale, found_inf), (*numbers, n_steps))
 
 
 def _log(beta: float) -> float:
@@ -131,6 +133,49 @@ def sgd(
     for at, parameter in enumerate(self):
         in_place = parameter, grads[at], momentum_buffer_list[at] if momentum else None
         _launch(_step_of_descent, in_place, (grad_scale, found_inf), numbers, int(nesterov), int(is_first_step))
+
+
+def _are_stepped(params: Tensors, numbers: Sequence[Any]) -> bool:
+    """True if the kernels take these parameters, all of the device, and numbers, none of them a tensor."""
+    return (
+        not torch.compiler.is_compiling()
+        and all(is_on_device(parameter) and parameter.is_floating_point() for parameter in params)
+        and not any(isinstance(number, torch.Tensor) for number in numbers)
+    )
+
+
+def step_adam(
+    params: Tensors, grads: Tensors, exp_avgs: Tensors, exp_avg_sqs: Tensors, max_exp_avg_sqs: Tensors,
+    state_steps: Tensors, *, capturable: bool, differentiable: bool, decoupled_weight_decay: bool, lr: Any,
+    beta1: Any, beta2: Any, has_complex: bool, **named: Any,
+) -> bool:  # fmt: skip
+    """Performs a step of Adam's form for many tensors, whose numbers of steps are on the host.
+
+    Returns:
+        False, and does nothing, where PyTorch's own is to do it.
+    """
+    if capturable or differentiable or not _are_stepped(params, (lr, beta1, beta2, named["weight_decay"])):
+        return False
+    torch._foreach_add_(state_steps, 1)
+    tensors = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps
+    _adam(*tensors, lr=lr, beta1=beta1, beta2=beta2, decoupled=decoupled_weight_decay, **named)
+    return True
+
+
+def step_descent(
+    params: Tensors, grads: Tensors, momentum_buffer_list: list[Any], *, momentum: float, lr: Any,
+    has_sparse_grad: bool, **named: Any,
+) -> bool:  # fmt: skip
+    """Performs a step of gradient descent's form for many tensors, as `step_adam` does."""
+    if has_sparse_grad or not _are_stepped(params, (lr, momentum, named["weight_decay"])):
+        return False
+    for at, parameter in enumerate(params):
+        is_first = bool(momentum) and momentum_buffer_list[at] is None
+        if is_first:
+            momentum_buffer_list[at] = torch.empty_like(parameter)
+        sgd([parameter], [grads[at]], momentum_buffer_list[at : at + 1], momentum=momentum, lr=lr,
+            is_first_step=is_first, **named)  # fmt: skip
+    return True
 
 
 @kernel("_amp_foreach_non_finite_check_and_unscale_")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from vkcompute.torch.kernels import kernel
+from vkcompute.torch.operands import axis_of
 
 
 def _reflected(n: int, before: int, after: int) -> Any:
@@ -56,7 +57,7 @@ def unfold_backward(grad_in: Any, input_sizes: Sequence[int], dim: int, size: in
     total = torch.zeros(input_sizes, dtype=grad_in.dtype, device="vk")
     if not len(input_sizes):
         return total + grad_in.reshape(())
-    axis = dim % len(input_sizes)
+    axis = axis_of(dim, len(input_sizes))
     for at in range(size):
         n = grad_in.shape[axis]
         key = (*[slice(None)] * axis, slice(at, at + (n - 1) * step + 1, step))

@@ -18,7 +18,7 @@ from vkcompute.torch.operands import operand, resize_to
 from vkcompute.torch.storage import runtime, store, wrap
 
 
-def _next_generator(generator: Any = None) -> Generator:
+def next_generator(generator: Any = None) -> Generator:
     """Returns arrays' generator for one operator, whose key is drawn from a generator of PyTorch."""
     drawn = torch.randint(0, 2**62, (2,), generator=host_generator(generator), device="cpu")
     return default_rng(np.random.SeedSequence([int(value) for value in drawn]), device=runtime())
@@ -31,16 +31,18 @@ def _dtype(tensor: Any) -> np.dtype[Any]:
 
 def _uniform(tensor: Any, generator: Any) -> Array:
     """Returns numbers of [0, 1), of a tensor's shape."""
-    return _next_generator(generator).random(tuple(tensor.shape), _dtype(tensor))
+    return next_generator(generator).random(tuple(tensor.shape), _dtype(tensor))
 
 
 def _normal(tensor: Any, generator: Any) -> Array:
-    return _next_generator(generator).standard_normal(tuple(tensor.shape), _dtype(tensor))
+    return next_generator(generator).standard_normal(tuple(tensor.shape), _dtype(tensor))
 
 
 @kernel("uniform_")
 def uniform(self: Any, from_: float = 0, to: float = 1, *, generator: Any = None) -> Any:
     """Fills with numbers of [from, to)."""
+    if not from_ <= to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     if not self.numel():
         return self
     numbers = _uniform(self, generator)
@@ -55,6 +57,8 @@ def uniform(self: Any, from_: float = 0, to: float = 1, *, generator: Any = None
 @kernel("normal_")
 def normal(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None) -> Any:
     """Fills with normally distributed numbers."""
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if not self.numel():
         return self
     if self.dtype.is_complex:
@@ -74,6 +78,8 @@ def _of_uniform(self: Any, generator: Any, function: Callable[[Array], Array]) -
 @kernel("exponential_")
 def exponential(self: Any, lambd: float = 1, *, generator: Any = None) -> Any:
     """Fills with exponentially distributed numbers."""
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     rate = -1 / float(lambd)
     return _of_uniform(self, generator, lambda u: apply("multiply", apply("log1p", apply("negative", u)), rate))
 
@@ -81,6 +87,8 @@ def exponential(self: Any, lambd: float = 1, *, generator: Any = None) -> Any:
 @kernel("bernoulli_.float")
 def bernoulli(self: Any, p: float = 0.5, *, generator: Any = None) -> Any:
     """Fills with ones of a probability, and zeros."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     return _of_uniform(self, generator, lambda u: apply("less", u, float(p)))
 
 
@@ -109,7 +117,7 @@ def random_from(self: Any, from_: int, to: int | None, *, generator: Any = None)
     if not self.numel():
         return self
     stop = 2**63 - 1 if to is None else to
-    numbers = _next_generator(generator).integers(from_, stop, tuple(self.shape), np.int64)
+    numbers = next_generator(generator).integers(from_, stop, tuple(self.shape), np.int64)
     return store(self, numbers)
 
 
@@ -132,7 +140,7 @@ def random(self: Any, *, generator: Any = None) -> Any:
 def randperm(n: int, *, generator: Any = None, out: Any) -> Any:
     """Computes a random order of the integers below n."""
     resize_to(out, (n,))
-    return store(out, _next_generator(generator).permutation(n)) if n else out
+    return store(out, next_generator(generator).permutation(n)) if n else out
 
 
 @kernel("native_dropout")
@@ -154,9 +162,24 @@ def dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     return wrap(apply("multiply", kept, float(scale)), dtype)
 
 
+def _require_sampled(weights: Any, n: int, replacement: bool) -> None:
+    """Raises RuntimeError unless `n` indices can be drawn from rows of weights."""
+    if not 1 <= weights.dim() <= 2 or not weights.shape[-1]:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not weights.is_floating_point():
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {weights.dtype}")
+    if n <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if n > weights.shape[-1] and not replacement:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if weights.shape[-1] > 2**24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+
+
 @kernel("multinomial")
 def multinomial(self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Returns indices drawn with probabilities: those with the largest ratios to exponential numbers, or by sums."""
+    _require_sampled(self, num_samples, replacement)
     weights = self.to(torch.float32)
     if not replacement or num_samples == 1:
         rates = torch.empty_like(weights)

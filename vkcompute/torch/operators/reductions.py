@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from vkcompute import nn
+from vkcompute.arrays.algorithms import axis_reductions
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import reductions, standard
@@ -17,18 +18,10 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
+from vkcompute.torch.operands import axes_of, axis_of, operand, require_dtype, resize_to
 from vkcompute.torch.storage import convert, store, wrap
 
 _take_along_axis = planned(standard.take_along_axis)
-
-
-def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
-    """Returns the axes of an argument `dim`: all for None and for an empty list."""
-    if dim is None or (not isinstance(dim, int) and not len(dim)):
-        return tuple(range(n_axes))
-    axes = (dim,) if isinstance(dim, int) else tuple(dim)
-    return tuple(axis % n_axes for axis in axes) if n_axes else ()
 
 
 def _summed(self: Any, dtype: Any) -> Array:
@@ -73,6 +66,7 @@ def prod(self: Any, *, dtype: Any = None) -> Any:
 
 def _extreme(row: str) -> Callable[..., Any]:
     def run(self: Any, dim: Any = (), keepdim: bool = False, *, out: Any) -> Any:
+        require_dtype(out, self.dtype)
         array = operand(self)
         return store(out, _of_extremes(row, array, axes_of(dim, self.dim()), keepdim))
 
@@ -109,7 +103,7 @@ def _extreme_and_index(row: str) -> Callable[..., Any]:
         if not self.dim():
             return store(values, array), indices.fill_(0)
         function = reductions.argmax if row == "max" else reductions.argmin
-        axis = dim % self.dim()
+        axis = axis_of(dim, self.dim())
         store(values, _of_extremes(row, array, (axis,), keepdim))
         store(indices, function(array, axis, keepdims=keepdim))
         return values, indices
@@ -126,7 +120,7 @@ def _index_of(name: str) -> Callable[..., Any]:
 
     def run(self: Any, dim: int | None = None, keepdim: bool = False, *, out: Any) -> Any:
         array = operand(self)
-        axis = None if dim is None or not self.dim() else dim % self.dim()
+        axis = None if dim is None or not self.dim() else axis_of(dim, self.dim())
         return store(out, function(array, axis, keepdims=keepdim and bool(self.dim())))
 
     return run
@@ -149,6 +143,15 @@ def _truth(name: str) -> Callable[..., Any]:
 
 for _name in ("all", "any"):
     kernel(f"{_name}.out", f"{_name}.all_out", f"{_name}.dims_out")(_truth(_name))
+
+
+@kernel("hash_tensor.out")
+def hashed(self: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Any) -> Any:
+    """Computes the exclusive or of the bits of elements as int64 or float64, as uint64."""
+    bits = self.to(torch.float64) if self.dtype.is_floating_point else self.to(torch.int64)
+    array, axes = operand(bits.contiguous().view(torch.int64)), axes_of(dim, self.dim())
+    result = axis_reductions.reduce("bitwise_xor", array, axes, array.dtype, keepdim) if axes else array.copy()
+    return out.copy_(wrap(result).view(torch.uint64))
 
 
 @kernel("linalg_vector_norm.out")
@@ -253,7 +256,7 @@ def softmax_backward(grad_output: Any, output: Any, dim: int, input_dtype: Any, 
         return grad_input.fill_(0)
     g, y = _summed(grad_output, output.dtype), _summed(output, output.dtype)
     product = apply("multiply", g, y)
-    total = reductions.sum(product, (dim % output.dim(),), keepdims=True)
+    total = reductions.sum(product, (axis_of(dim, output.dim()),), keepdims=True)
     return store(grad_input, apply("subtract", product, apply("multiply", y, total)))
 
 
@@ -263,7 +266,7 @@ def log_softmax_backward(grad_output: Any, output: Any, dim: int, input_dtype: A
     if not output.dim():
         return out.fill_(0)
     g, y = _summed(grad_output, output.dtype), _summed(output, output.dtype)
-    total = reductions.sum(g, (dim % output.dim(),), keepdims=True)
+    total = reductions.sum(g, (axis_of(dim, output.dim()),), keepdims=True)
     return store(out, apply("subtract", g, apply("multiply", apply("exp", y), total)))
 
 
@@ -287,7 +290,7 @@ def _scan(name: str) -> Callable[..., Any]:
         array = operand(self, wide(out.dtype))
         if not self.dim() or not self.numel():
             return store(out, array)
-        return store(out, function(array, dim % self.dim()))
+        return store(out, function(array, axis_of(dim, self.dim())))
 
     return run
 
@@ -302,7 +305,7 @@ def sort(self: Any, *, stable: Any = None, dim: int = -1, descending: bool = Fal
     array = operand(self)
     if not self.dim() or not self.numel():
         return store(values, array), indices.fill_(0)
-    axis = dim % self.dim()
+    axis = axis_of(dim, self.dim())
     order = _order(array, axis, descending)
     store(values, _take_along_axis(array, order, axis))
     store(indices, order)
@@ -330,7 +333,7 @@ def topk(
     if not self.dim() or not self.numel() or not k:
         return (store(values, array) if k else values), indices.fill_(0)
     if array.dtype.kind == "f" and largest:
-        axis = dim % self.dim()
+        axis = axis_of(dim, self.dim())
         order = _order(array, axis, True)[(slice(None),) * axis + (slice(0, k),)]
         store(values, _take_along_axis(array, order, axis))
         store(indices, order)
@@ -344,6 +347,8 @@ def topk(
 @kernel("aminmax.out")
 def aminmax(self: Any, *, dim: int | None = None, keepdim: bool = False, min: Any, max: Any) -> Any:
     """Computes the smallest and the largest elements."""
+    for out in (min, max):
+        require_dtype(out, self.dtype)
     array, axes = operand(self), axes_of(dim, self.dim())
     shape = _shape(self, axes, keepdim)
     for out, row in ((min, "min"), (max, "max")):
@@ -355,10 +360,12 @@ def aminmax(self: Any, *, dim: int | None = None, keepdim: bool = False, min: An
 @kernel("kthvalue.values")
 def kthvalue(self: Any, k: int, dim: int = -1, keepdim: bool = False, *, values: Any, indices: Any) -> Any:
     """Computes the k-th smallest elements along an axis, and their indices."""
-    n = self.shape[dim] if self.dim() else 1
+    n = self.shape[axis_of(dim, self.dim())] if self.dim() else 1
+    if not n:
+        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    array, axis = operand(self), dim % max(self.dim(), 1)
+    array, axis = operand(self), axis_of(dim, self.dim())
     array, shape = array.reshape(array.shape or (1,)), _shape(self, (axis,), keepdim)
     order = standard.argpartition(array, k - 1, axis)[(slice(None),) * axis + (slice(k - 1, k),)]
     for out, result in ((values, _take_along_axis(array, order, axis)), (indices, order)):
@@ -370,6 +377,8 @@ def kthvalue(self: Any, k: int, dim: int = -1, keepdim: bool = False, *, values:
 @kernel("median.dim_values")
 def median(self: Any, dim: int, keepdim: bool = False, *, values: Any, indices: Any) -> Any:
     """Computes the lower medians along an axis, and their indices; NaN if there is one."""
+    if not self.numel() and not self.shape[axis_of(dim, self.dim())]:
+        raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
     n = self.shape[dim] if self.dim() else 1
     kthvalue(self, (n + 1) // 2, dim, keepdim, values=values, indices=indices)
     if self.dtype.is_floating_point and self.dim():

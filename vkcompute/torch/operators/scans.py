@@ -15,7 +15,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand
+from vkcompute.torch.operands import axis_of, operand
 from vkcompute.torch.storage import runtime, store, wrap
 
 
@@ -27,7 +27,7 @@ def _extremes(operation: str) -> Callable[..., Any]:
             values.copy_(self)
             indices.zero_()
             return
-        axis = dim % self.dim()
+        axis = axis_of(dim, self.dim())
         given = self.to(torch.uint8) if self.dtype == torch.bool else self
         best = wrap(scans.cumulative(operand(given.contiguous()), operation, axis))
         is_new = best == given
@@ -69,6 +69,7 @@ def logcumsumexp(self: Any, dim: int) -> Any:
     """Returns the logarithms of cumulative sums of exponentials along an axis."""
     if self.is_complex():
         raise NotComputedError("logcumsumexp of complex numbers is computed on the host")
+    axis_of(dim, self.dim())
     if not self.dim() or not self.numel():
         return self.clone()
     lines = self.movedim(dim, -1).contiguous()

@@ -21,7 +21,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
+from vkcompute.torch.operands import axis_of, operand, resize_to
 from vkcompute.torch.storage import runtime, store, wrap
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
@@ -104,7 +104,7 @@ def reduced(self: Any, dim: int, index: Any, src: Any, reduce: str, *, includes_
     operation = _NAMES[reduce]
     at, source, shape = _with_axes(index), _with_axes(src), _with_axes(self).shape
     source = source[tuple(slice(0, n) for n in at.shape)]
-    axis = dim % len(shape)
+    axis = axis_of(dim, len(shape))
     checked = wrap(gather.wrapped(operand(at).reshape(-1), shape[axis])).reshape(at.shape)
     keys = _keys(checked, axis, shape).reshape(-1).to(torch.int32)
     if self.dtype == torch.bool:
@@ -163,7 +163,8 @@ def index_reduce(
 def _over_slices(index: Any, source: Any, dim: int) -> Any:
     """Returns the index of each element of a source, of an index per slice."""
     source = _with_axes(source)
-    shape = [-1 if at == dim % source.dim() else 1 for at in range(source.dim())]
+    axis = axis_of(dim, source.dim())
+    shape = [-1 if at == axis else 1 for at in range(source.dim())]
     return index.reshape(shape).expand(source.shape)
 
 

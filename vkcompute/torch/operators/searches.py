@@ -1,4 +1,4 @@
-"""Distinct elements, indices in sorted ones, counts, and repeated indices."""
+"""Distinct elements, indices in sorted ones, and repeated indices."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 from vkcompute.arrays.algorithms.lines import launch
-from vkcompute.arrays.functions import histograms, standard
+from vkcompute.arrays.functions import standard
 from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
+from vkcompute.torch.operands import axis_of, operand
 from vkcompute.torch.storage import runtime, wrap
 
 aten = torch.ops.aten
@@ -73,7 +73,9 @@ def unique_consecutive(
     """Returns the first element, or slice, of each run of equal ones, the inverse and the counts."""
     rows = self.reshape(-1) if dim is None else self.movedim(dim, 0)
     if not rows.numel():
-        return self.new_empty(0), _empty(), _empty()
+        if 0 in rows.shape[1:]:
+            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+        return rows.clone() if dim is None else self.clone(), _empty(), _empty()
     is_new = torch.ones(rows.shape[0], dtype=torch.bool, device="vk")
     differs = rows[1:] != rows[:-1]
     is_new[1:] = differs.flatten(1).any(1) if differs.dim() > 1 else differs
@@ -154,41 +156,9 @@ def searchsorted_number(
 @kernel("bucketize.Tensor")
 def bucketize(self: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """Returns the bucket of each value between boundaries."""
+    if boundaries.dim() != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
     return _searched(boundaries, self, right, torch.int32 if out_int32 else torch.int64)
-
-
-@kernel("bincount")
-def bincount(self: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """Returns how often each integer occurs, or the sums of its weights."""
-    if not self.numel():
-        return torch.zeros(minlength, dtype=torch.int64, device="vk")
-    given = None if weights is None else operand(weights if weights.is_floating_point() else weights.double())
-    counts = wrap(histograms.bincount(operand(self), given, minlength))
-    if weights is None:
-        return counts.to(torch.int64)
-    return counts.to(torch.float32 if weights.dtype == torch.float32 else torch.float64)
-
-
-@kernel("histc")
-def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """Returns the numbers of elements in bins of equal width."""
-    low, high = float(min), float(max)
-    if low == high and self.numel():
-        low, high = self.min().item(), self.max().item()
-    if low == high:
-        low, high = low - 1, high + 1
-    x = self.reshape(-1)
-    x = x[(x >= low) & (x <= high)].to(torch.float32 if self.dtype != torch.float64 else torch.float64)
-    at = torch.floor((x - low) * (bins / (high - low))).clamp(0, bins - 1).to(torch.int64)
-    return bincount(at, None, bins).to(self.dtype)
-
-
-@kernel("histc.out")
-def histc_into(self: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any) -> Any:
-    """Computes the numbers of elements in bins of equal width."""
-    result = histc(self, bins, min, max)
-    resize_to(out, result.shape)
-    return out.copy_(result)
 
 
 @kernel("nonzero_static")
@@ -227,6 +197,7 @@ def _modes(ordered: Any, order: Any, values: Any, indices: Any, n_items: int, n:
 @kernel("mode")
 def mode(self: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """Returns the most frequent elements along an axis, the smallest of these, and their last indices."""
+    axis_of(dim, self.dim())
     if not self.dim():
         return self.clone(), torch.zeros((), dtype=torch.int64, device="vk")
     lines = self.movedim(dim, -1)

@@ -10,7 +10,7 @@ import torch
 from vkcompute.arrays.functions import creation, manipulation
 from vkcompute.torch.element_types import computed, to_numpy
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
+from vkcompute.torch.operands import axes_of, operand, resize_to
 from vkcompute.torch.storage import runtime, store, values_of, wrap
 
 
@@ -32,6 +32,8 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any) -> Any:
 @kernel("eye.m_out")
 def eye(n: int, m: int, *, out: Any) -> Any:
     """Computes a matrix with ones on its diagonal."""
+    if min(n, m) < 0:
+        raise RuntimeError(f"m must be greater or equal to 0, got {m}" if m < 0 else f"n must be >= 0, got {n}")
     resize_to(out, (n, m))
     return store(out, creation.eye(n, m, dtype=computed(out.dtype), device=runtime())) if out.numel() else out
 
@@ -61,10 +63,9 @@ def triu(self: Any, diagonal: int = 0, *, out: Any) -> Any:
 @kernel("flip")
 def flip(self: Any, dims: Sequence[int]) -> Any:
     """Returns the elements in reverse order along axes."""
-    out = torch.empty_like(self)
+    out, axes = torch.empty_like(self), axes_of(dims, self.dim()) if len(dims) else ()
     if not self.numel():
         return out
-    axes = tuple(dim % self.dim() for dim in dims) if self.dim() else ()
     array = values_of(self)
     return store(out, manipulation.flip(array, axes))
 
@@ -72,6 +73,8 @@ def flip(self: Any, dims: Sequence[int]) -> Any:
 @kernel("roll")
 def roll(self: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
     """Returns the elements shifted along axes, or of the flattened tensor."""
+    if len(dims) != len(shifts) and (dims or len(shifts) != 1):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not self.numel():
         return torch.empty_like(self)
     if not len(dims):

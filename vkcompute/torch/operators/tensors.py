@@ -25,6 +25,12 @@ _as_strided = torch.library.get_kernel("aten::as_strided", "CPU").call_boxed
 _view = torch.library.get_kernel("aten::view", "CPU").call_boxed
 
 
+def _require_sizes(size: Sequence[int]) -> None:
+    """Raises RuntimeError if a size is negative."""
+    if len(size) and min(size) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+
+
 @kernel("empty.memory_format")
 def empty(
     size: Sequence[int], *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
@@ -32,6 +38,7 @@ def empty(
 ) -> Any:  # fmt: skip
     """Returns a tensor with arbitrary elements."""
     dtype = torch.get_default_dtype() if dtype is None else dtype
+    _require_sizes(size)
     if memory_format in (torch.channels_last, torch.channels_last_3d):
         strides = torch.empty(size, device="meta", memory_format=memory_format).stride()
         return _empty(size, strides, dtype)
@@ -44,6 +51,7 @@ def empty_strided(
     pin_memory: Any = None,
 ) -> Any:  # fmt: skip
     """Returns a tensor with arbitrary elements and these strides."""
+    _require_sizes(size)
     return _empty(size, stride, torch.get_default_dtype() if dtype is None else dtype)
 
 
@@ -110,6 +118,7 @@ def resize(self: Any, size: Sequence[int], *, memory_format: Any = None) -> Any:
     """
     if tuple(size) == tuple(self.shape):
         return self
+    _require_sizes(size)
     strides = contiguous_strides(size)
     if memory_format in (torch.channels_last, torch.channels_last_3d):
         strides = torch.empty(size, device="meta", memory_format=memory_format).stride()

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F  # noqa: N812
 
+from vkcompute.torch.errors import NoNestedTensorsError
 from vkcompute.torch.kernels import kernel
 
 _OF_SEQUENCES = 1
@@ -83,5 +84,11 @@ def _bias(mask: Any, mask_type: int | None, like: Any) -> Any:
 
 @kernel("_nested_tensor_from_mask_left_aligned")
 def is_left_aligned(t: Any, mask: Any) -> bool:
-    """Returns False: sequences of several lengths stay padded, since the device has no nested tensors."""
-    return False
+    """Returns True if no sequence of a mask goes on after a position that is False."""
+    return bool((mask[:, 1:] <= mask[:, :-1]).all().item())
+
+
+@kernel("_nested_tensor_from_mask")
+def without_padding(t: Any, mask: Any, mask_check: bool = True) -> Any:
+    """Raises NoNestedTensorsError: sequences stay padded, and `TransformerEncoder.forward` computes them so."""
+    raise NoNestedTensorsError(mask)

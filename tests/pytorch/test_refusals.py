@@ -1,0 +1,109 @@
+"""Wrong arguments: the device raises the exceptions that PyTorch's CPU raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+Call = Callable[[torch.Tensor], Any]
+
+
+def _zeros(t: torch.Tensor) -> torch.Tensor:
+    """Returns an index of zeros per element."""
+    return torch.zeros(t.shape, dtype=torch.int64, device=t.device)
+
+
+def _first(t: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([0], device=t.device)
+
+
+ALONG_AN_AXIS: dict[str, Callable[[torch.Tensor, Any], Any]] = {
+    **{
+        name: lambda t, dim, name=name: getattr(torch, name)(t, dim=dim)  # type: ignore[misc]
+        for name in "sum amax argmin any var std_mean median mode cummax logcumsumexp sort logsumexp count_nonzero "
+        "aminmax unique_consecutive".split()
+    },
+    "flip": lambda t, dim: t.flip(dim),
+    "roll": lambda t, dim: t.roll(1, dim),
+    "topk": lambda t, dim: t.topk(1, dim),
+    "kthvalue": lambda t, dim: t.kthvalue(1, dim),
+    "index_select": lambda t, dim: t.index_select(dim, _first(t)),
+    "gather": lambda t, dim: t.gather(dim, _zeros(t)),
+    "scatter": lambda t, dim: t.scatter(dim, _zeros(t), 1.0),
+    "scatter_reduce": lambda t, dim: t.scatter_reduce(dim, _zeros(t), t, "amax"),
+    "index_add": lambda t, dim: t.index_add(dim, _first(t), t[:1]),
+    "cat": lambda t, dim: torch.cat([t, t], dim),
+}
+
+
+@pytest.fixture(autouse=True)
+def with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
+
+
+def _error(call: Call, tensor: torch.Tensor) -> str | None:
+    """Returns the name of the exception that a call raises."""
+    try:
+        call(tensor)
+    except Exception as error:
+        return type(error).__name__
+    return None
+
+
+@pytest.mark.parametrize("name", ALONG_AN_AXIS)
+def test_axes_that_a_tensor_lacks(name: str) -> None:
+    for shape in (2, 3), (), (0, 3):
+        x = torch.ones(shape)
+        for dim in 2, -3, 5:
+            assert _error(lambda t, dim=dim: ALONG_AN_AXIS[name](t, dim), x.to("vk")) == _error(
+                lambda t, dim=dim: ALONG_AN_AXIS[name](t, dim), x
+            )
+
+
+@pytest.mark.parametrize("name", ["sum", "var", "amax", "logsumexp", "flip", "any", "count_nonzero"])
+def test_axes_that_are_given_twice(name: str) -> None:
+    with pytest.raises(RuntimeError, match="multiple times"):
+        ALONG_AN_AXIS[name](torch.ones(2, 3, device="vk"), (1, -1))
+
+
+REFUSED: dict[str, Call] = {
+    "uniform": lambda t: t.uniform_(3, -1),
+    "normal": lambda t: t.normal_(0, -1),
+    "exponential": lambda t: t.exponential_(0),
+    "bernoulli": lambda t: t.bernoulli_(1.5),
+    "multinomial": lambda t: torch.multinomial(t, 4),
+    "multinomial of nothing": lambda t: torch.multinomial(t, 0),
+    "multinomial of integers": lambda t: torch.multinomial(t.int(), 1),
+    "complex": lambda t: torch.complex(t, t.double()),
+    "masked_fill": lambda t: t.masked_fill(t > 0, 1j),
+    "masked_scatter": lambda t: t.masked_scatter(t.byte(), t),
+    "gather": lambda t: torch.gather(t, 0, _zeros(t), out=t.double()),
+    "amax": lambda t: torch.amax(t, 0, out=torch.empty(3, dtype=torch.int32, device=t.device)),
+    "gelu": lambda t: torch.nn.functional.gelu(t, approximate="sigmoid"),
+    "eye": lambda t: torch.eye(2, -3, device=t.device),
+    "bucketize": lambda t: torch.bucketize(t, t),
+    "roll": lambda t: t.roll((1, 2), (0,)),
+    "empty": lambda t: torch.empty(2, -1, device=t.device),
+    "resize": lambda t: t.resize_(2, -1),
+    "index_put": lambda t: t.index_put((_first(t),), torch.ones(2, 3, device=t.device)),
+    "index_put of nothing": lambda t: torch.ones((), device=t.device).index_put([], t),
+    "median of nothing": lambda t: t[:0].median(0),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_arguments_that_are_refused(name: str) -> None:
+    expected = _error(REFUSED[name], torch.ones(2, 3))
+    assert expected is not None
+    assert _error(REFUSED[name], torch.ones(2, 3, device="vk")) == expected
+
+
+def test_masks_of_bytes_warn() -> None:
+    x = torch.arange(4.0, device="vk")
+    mask = torch.tensor([1, 0, 1, 0], dtype=torch.uint8, device="vk")
+    with pytest.warns(UserWarning, match="deprecated"):
+        x[mask] = 5.0
+    assert x.tolist() == [5, 1, 5, 3]
