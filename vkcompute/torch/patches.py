@@ -172,10 +172,9 @@ def _compiler(original: Any) -> Any:
         if not any(map(is_on_device, inputs_)):
             return original(self, model_, inputs_, **named)
         if "cuda" in DEVICE_TYPES:
-            warn_once(f"torch.compile of programs that say cuda runs the operators of their graphs one by one")
+            warn_once("torch.compile of programs that say cuda runs the operators of their graphs one by one")
             return model_.forward
-        if True:
-            import_module("vkcompute.torch.inductor.backend").enable(_replaced)
+        import_module("vkcompute.torch.inductor.backend").enable(_replaced)
         return original(self, model_, inputs_, **named)
 
     return compile_graph

@@ -11,7 +11,7 @@ import torch
 from torch.utils import backend_registration
 
 from vkcompute.errors import DtypeError, MissingFeature, OutOfDeviceMemory
-from vkcompute.torch import patches
+from vkcompute.torch import collectives, patches
 from vkcompute.torch.device_guard import DeviceGuard
 from vkcompute.torch.device_module import DeviceModule
 from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
@@ -50,6 +50,8 @@ def register() -> None:
     for key in ("Conjugate", "Negative"):  # a copy resolves them itself; else resolve_conj calls itself without an end
         library.impl("_copy_from", torch.library.fallthrough_kernel, key)
     _libraries.extend((library, others))
+    if torch.distributed.is_available():
+        _libraries.append(collectives.add_kernels())
     patches.apply(library)
 
 

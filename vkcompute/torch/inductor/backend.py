@@ -120,11 +120,13 @@ class Scheduling(TritonScheduling):  # type: ignore[misc]
 
 
 def enable(replaced: Any) -> None:
-    """Registers the device with Dynamo and Inductor.
+    """Registers the device with Dynamo and Inductor. Idempotent.
 
     Args:
         replaced: `Replacements`, which undo it.
     """
+    if DEVICE_NAME in common.device_codegens:
+        return
     tables = device_interface.device_interfaces, common.device_codegens, common.device_op_overrides_dict
     device_interface.register_interface_for_device(DEVICE_NAME, Interface)
     common.register_backend_for_device(DEVICE_NAME, Scheduling, Wrapper)

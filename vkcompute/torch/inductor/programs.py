@@ -17,7 +17,7 @@ from vkcompute.blocks.launching.tuning import Autotuner, Config
 from vkcompute.errors import KernelError
 from vkcompute.torch.storage import elements_from
 
-_N_ELEMENTS = 1024
+_N_ELEMENTS = 256
 """Elements of a block."""
 _TILE = 32
 """Most elements of a block along one of several axes."""
@@ -39,7 +39,9 @@ class Program:
     def __init__(self, program: Launched, choices: Sequence[Constants], triton_meta: Any, inductor_meta: Any) -> None:
         self.fn, self.__name__, self._inductor_meta = program, program.__name__, inductor_meta
         names = program.arg_names
-        self._fixed = {key if isinstance(key, str) else names[key]: value for key, value in triton_meta["constants"].items()}
+        self._fixed = {
+            key if isinstance(key, str) else names[key]: value for key, value in triton_meta["constants"].items()
+        }
         passed = [name for name in names if all(name not in constants for constants in choices)]
         self._names = [*passed, *inductor_meta.get("extra_launcher_args", ())]
         self._parameters = passed
@@ -151,7 +153,9 @@ def _decorator(choices: Sequence[Constants], triton_meta: Any, inductor_meta: An
     different = [constants for at, constants in enumerate(choices) if constants not in choices[:at]]
 
     def decorate(program: Launched) -> Program:
-        used = [{name: value for name, value in constants.items() if name in program.arg_names} for constants in different]
+        used = [
+            {name: value for name, value in constants.items() if name in program.arg_names} for constants in different
+        ]
         return Program(program, used, triton_meta, inductor_meta or {})
 
     return decorate
@@ -169,6 +173,8 @@ HEURISTICS = SimpleNamespace(
     reduction=reduction,
     persistent_reduction=persistent_reduction,
     fixed_config=fixed_config,
-    **{name: _refused(name) for name in ("cooperative_reduction", "split_scan", "foreach", "template", "user_autotune")},
+    **{
+        name: _refused(name) for name in ("cooperative_reduction", "split_scan", "foreach", "template", "user_autotune")
+    },
 )
 """The decorators by name."""

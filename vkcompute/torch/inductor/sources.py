@@ -53,9 +53,7 @@ def load(name: str, path: str, replaced: Mapping[str, Any], **known: Any) -> Mod
     """
     module = ModuleType(name)
 
-    def imported(
-        name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
-    ) -> Any:
+    def imported(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         wanted = "." * level + name
         found_by = wanted if fromlist else wanted.partition(".")[0]
         return replaced.get(found_by) or builtins.__import__(name, globals, locals, fromlist, level)
