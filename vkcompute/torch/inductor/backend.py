@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch._dynamo import device_interface, trace_rules
+from torch._dynamo import device_interface
 from torch._inductor import ir, scheduler, utils
 from torch._inductor.codegen import common
 from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
