@@ -1,6 +1,6 @@
 """Compares programs compiled by torch.compile for PyTorch's device with the CPU, where they are not compiled.
 
-    python scripts/torch_compiled.py build/compiled.jsonl [--only TEXT] [--part 0/2]
+    python scripts/torch_compiled.py build/compiled.jsonl [--only TEXT] [--part 0/2] [--together 6]
 
 Results are lines of a file, which a later run continues: a program that ended the process has the state "running". A
 program that Inductor does not compile has the state "falls back", with the reason.
@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import itertools
 import json
 import os
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -191,11 +193,13 @@ def programs() -> list[tuple[str, str]]:
     return [(kind, text) for kind, text in lines if text]
 
 
-def checked(kind: str, text: str) -> dict[str, Any]:
-    """Returns the record of a program."""
+def checked(kind: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Returns the record of a program that returns the values of expressions."""
+    text = texts[0] if len(texts) == 1 else f"({', '.join(f'({text})' for text in texts)})"
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     torch.vk.clear_fallbacks()
-    record = {"program": f"{kind} {text}".strip(), "state": "right"}
+    record: dict[str, Any] = {"state": "right"}
     compiled = torch.compile(function_of(text), dynamic=kind == "dynamic" or None)
     try:
         for longer in (0, 17) if kind == "dynamic" else (0,):
@@ -213,6 +217,36 @@ def checked(kind: str, text: str) -> dict[str, Any]:
                       why=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")  # fmt: skip
     breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
     return record | {"breaks": breaks, "host": sorted(torch.vk.fallbacks())}
+
+
+def records_of(batch: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """Yields the records of programs of one kind: compiled together, then each one alone unless all are right."""
+    kind, texts = batch[0][0], [text for _, text in batch]
+    together = checked(kind, texts)
+    is_right = together["state"] == "right" and not together["breaks"] and not together["host"]
+    for text in texts:
+        yield {"program": name_of(kind, text)} | (together if is_right or len(texts) == 1 else checked(kind, [text]))
+
+
+def batches(missing: Sequence[tuple[str, str]], n: int) -> Iterator[list[tuple[str, str]]]:
+    """Yields programs that are compiled together; those that write to their arguments are alone."""
+    for kind, group in itertools.groupby(missing, key=lambda program: program[0]):
+        waiting: list[tuple[str, str]] = []
+        for program in group:
+            if "_(" in program[1] or "item()" in program[1]:
+                yield [program]
+                continue
+            waiting.append(program)
+            if len(waiting) == n:
+                yield waiting
+                waiting = []
+        if waiting:
+            yield waiting
+
+
+def name_of(kind: str, text: str) -> str:
+    """Returns the name of a program."""
+    return f"{kind} {text}".strip()
 
 
 def read(path: Path) -> dict[str, dict[str, Any]]:
@@ -238,20 +272,25 @@ def main() -> int:
     parser.add_argument("results", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--part", default="0/1")
+    parser.add_argument("--together", type=int, default=6, help="programs that are compiled at a time")
     options = parser.parse_args()
     os.environ.setdefault("VKCOMPUTE_TORCH_FALLBACK", "silent")
     import vkcompute.torch  # noqa: F401
 
     options.results.parent.mkdir(parents=True, exist_ok=True)
     known, (part, n_parts) = read(options.results), map(int, options.part.split("/"))
+    missing = [
+        (kind, text)
+        for kind, text in programs()[part::n_parts]
+        if (options.only in name_of(kind, text) if options.only else name_of(kind, text) not in known)
+    ]
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(options.results.open("a"))
-        for kind, text in programs()[part::n_parts]:
-            name = f"{kind} {text}".strip()
-            if options.only not in name if options.only else name in known:
-                continue
-            print(json.dumps({"program": name, "state": "running"}), file=file, flush=True)
-            print(json.dumps(checked(kind, text)), file=file, flush=True)
+        for batch in batches(missing, options.together):
+            for program in batch:
+                print(json.dumps({"program": name_of(*program), "state": "running"}), file=file, flush=True)
+            for record in records_of(batch):
+                print(json.dumps(record), file=file, flush=True)
     records = read(options.results)
     print(summary(records))
     return int(any(record["state"] not in ("right", "falls back") for record in records.values()))

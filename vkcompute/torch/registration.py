@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 import threading
 import warnings
 from typing import Any
@@ -18,6 +20,7 @@ from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operat
 from vkcompute.torch.self_check import require, version
 
 OLDEST = 2, 10
+_KERAS = "VKCOMPUTE_KERAS"
 _OPERATORS = (
     "copies", "tensors", "elements", "special", "activations", "reductions", "scans", "products", "convolutions",
     "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
@@ -53,6 +56,18 @@ def register() -> None:
     if torch.distributed.is_available():
         _libraries.append(collectives.add_kernels())
     patches.apply(library)
+    if os.environ.get(_KERAS, "0") not in ("", "0"):
+        _serve_keras()
+
+
+def _serve_keras() -> None:
+    """Makes Keras take the device, unless its variables say otherwise, and says which one it is.
+
+    Where Keras is imported before PyTorch, `vkcompute_keras.pth` has set the same variables at Python's start.
+    """
+    backend = os.environ.setdefault("KERAS_BACKEND", "torch")
+    if backend == "torch" and os.environ.setdefault("KERAS_TORCH_DEVICE", DEVICE_NAME) == DEVICE_NAME:
+        print(f"Using vkcompute: {torch.vk.get_device_name()}", file=sys.stderr)
 
 
 def _without_kernel(called: Any, *args: Any, **named: Any) -> Any:
