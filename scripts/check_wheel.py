@@ -18,6 +18,8 @@ from pathlib import Path
 from report import SetupError, run_quietly, say
 
 ROOT = Path(__file__).resolve().parent.parent
+KERAS = "vkcompute_keras.pth"
+"""Sets Keras' variables where VKCOMPUTE_KERAS asks for it."""
 MAX_NBYTES = 2_000_000  # of the wheel: more means that something got in by accident
 
 
@@ -51,7 +53,7 @@ def faults(wheel: Path) -> list[str]:
         names = archive.namelist()
     nbytes = wheel.stat().st_size
     shaders = [name for name in names if name.startswith("vkcompute/_spv/") and name.endswith(".spv")]
-    strangers = {name.split("/")[0] for name in names if not name.startswith(("vkcompute/", "vkcompute-"))}
+    strangers = {name.split("/")[0] for name in names if not name.startswith(("vkcompute/", "vkcompute-", KERAS))}
     checks = {
         f"its name says it is not pure Python: {wheel.name}": not wheel.name.endswith("-py3-none-any.whl"),
         f"it has {nbytes} bytes; the limit is {MAX_NBYTES}": nbytes > MAX_NBYTES,

@@ -234,13 +234,16 @@ def _stepper(original: Any, name: str) -> Any:
 
 
 def _compiler(original: Any) -> Any:
-    """Returns the default compiler of torch.compile, which runs graphs of the device operator by operator."""
+    """Returns the default compiler of torch.compile, to which the device is made known at its first graph."""
 
     def compile_graph(self: Any, model_: Any, inputs_: Any, **named: Any) -> Any:
         if not any(map(is_on_device, inputs_)):
             return original(self, model_, inputs_, **named)
-        warn_once(f"torch.compile of programs on {DEVICE_NAME} runs the operators of their graphs one by one")
-        return model_.forward
+        if "cuda" in DEVICE_TYPES:
+            warn_once("torch.compile of programs that say cuda runs the operators of their graphs one by one")
+            return model_.forward
+        import_module("vkcompute.torch.inductor.backend").enable(_replaced)
+        return original(self, model_, inputs_, **named)
 
     return compile_graph
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 import threading
 import warnings
 from typing import Any
@@ -11,13 +13,14 @@ import torch
 from torch.utils import backend_registration
 
 from vkcompute.errors import DtypeError, MissingFeature, OutOfDeviceMemory
-from vkcompute.torch import patches
+from vkcompute.torch import collectives, patches
 from vkcompute.torch.device_guard import DeviceGuard
 from vkcompute.torch.device_module import DeviceModule
 from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
 from vkcompute.torch.self_check import require, version
 
 OLDEST = 2, 10
+_KERAS = "VKCOMPUTE_KERAS"
 _OPERATORS = (
     "copies", "tensors", "elements", "special", "activations", "reductions", "scans", "products", "convolutions",
     "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
@@ -51,7 +54,21 @@ def register() -> None:
     for key in ("Conjugate", "Negative"):  # a copy resolves them itself; else resolve_conj calls itself without an end
         library.impl("_copy_from", torch.library.fallthrough_kernel, key)
     _libraries.extend((library, others))
+    if torch.distributed.is_available():
+        _libraries.append(collectives.add_kernels())
     patches.apply(library)
+    if os.environ.get(_KERAS, "0") not in ("", "0"):
+        _serve_keras()
+
+
+def _serve_keras() -> None:
+    """Makes Keras take the device, unless its variables say otherwise, and says which one it is.
+
+    Where Keras is imported before PyTorch, `vkcompute_keras.pth` has set the same variables at Python's start.
+    """
+    backend = os.environ.setdefault("KERAS_BACKEND", "torch")
+    if backend == "torch" and os.environ.setdefault("KERAS_TORCH_DEVICE", DEVICE_NAME) == DEVICE_NAME:
+        print(f"Using vkcompute: {torch.vk.get_device_name()}", file=sys.stderr)
 
 
 def _without_kernel(called: Any, *args: Any, **named: Any) -> Any:

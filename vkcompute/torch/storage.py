@@ -209,6 +209,22 @@ def array_of(tensor: Any) -> Array:
     return array
 
 
+def elements_from(tensor: Any) -> Array:
+    """Returns the memory from a tensor's first element to the end of its storage, for a launch that is made next.
+
+    Raises:
+        TypeError: it is of another device.
+    """
+    if not is_on_device(tensor):
+        raise TypeError(f"programs of the device {DEVICE_NAME} take its tensors; got one on {tensor.device}")
+    memory, offset, dtype = memory_of(tensor), tensor.storage_offset(), array_dtype(tensor.dtype)
+    whole = memory.array(dtype)
+    whole.compute()
+    if not offset and len(whole.shape) == 1 and whole.dtype is dtype:
+        return whole
+    return memory.view(offset, (memory.nbytes // dtype.itemsize - offset,), (1,), dtype)
+
+
 def view_of(tensor: Any) -> Array:
     """Returns the elements of a tensor of the device as they are in memory; valid until the tensor is written to."""
     memory = memory_of(tensor)

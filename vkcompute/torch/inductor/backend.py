@@ -1,0 +1,161 @@
+"""What Inductor and Dynamo know about the device; `enable` registers it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch._dynamo import device_interface
+from torch._inductor import ir, scheduler, utils
+from torch._inductor.codegen import common
+from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+from torch._inductor.virtualized import V
+
+from vkcompute.torch.kernels import DEVICE_NAME
+
+_PROPERTIES = {"multi_processor_count": 32, "max_threads_per_multi_processor": 1024, "warp_size": 32}
+"""Properties that texts of programs depend on: equal on all devices, as Inductor keeps programs on disk."""
+_SOURCES = "vkcompute.torch.inductor.sources"
+
+
+class Interface(device_interface.DeviceInterface):  # type: ignore[misc]
+    """The device for Dynamo: one, with one stream."""
+
+    device = torch.vk.device
+    Event, Stream = torch.Event, torch.Stream
+
+    class Worker:
+        """The device for processes that compile."""
+
+        @staticmethod
+        def set_device(device: int) -> None:
+            """Does nothing: there is one device."""
+
+        @staticmethod
+        def current_device() -> int:
+            """Returns the index of the device."""
+            return 0
+
+        @staticmethod
+        def get_device_properties(device: Any = None) -> Any:
+            """Returns the properties of the device."""
+            return SimpleNamespace(**vars(torch.vk.get_device_properties()) | _PROPERTIES)
+
+    current_device = staticmethod(lambda: 0)
+    set_device = staticmethod(lambda device: None)
+    maybe_exchange_device = exchange_device = staticmethod(lambda device: 0)
+    device_count = staticmethod(lambda: 1)
+    is_available = staticmethod(lambda: True)
+    current_stream = staticmethod(lambda: torch.vk.current_stream())
+    get_raw_stream = staticmethod(lambda index: 0)
+    synchronize = staticmethod(lambda device=None: torch.vk.synchronize())
+    get_compute_capability = staticmethod(lambda device=None: 80)
+    is_bf16_supported = staticmethod(lambda including_emulation=False: True)
+    is_triton_capable = staticmethod(lambda device=None: True)
+    raise_if_triton_unavailable = staticmethod(lambda device=None: None)
+    memory_allocated = staticmethod(lambda device=None: torch.vk.memory_allocated())
+
+
+class Overrides(common.DeviceOpOverrides):  # type: ignore[misc]
+    """Texts of the functions of the device in the programs that Inductor writes for the host."""
+
+    def import_get_raw_stream_as(self, name: str) -> str:
+        """Returns a definition of the function that returns a stream's address."""
+        return f"def {name}(_): return 0"
+
+    def set_device(self, device_idx: int) -> str:
+        """Returns a statement that chooses a device."""
+        return "pass"
+
+    def synchronize(self) -> str:
+        """Returns a statement that waits for the device."""
+        return f"torch.{DEVICE_NAME}.synchronize()"
+
+    def device_guard(self, device_idx: int) -> str:
+        """Returns a context of a device."""
+        return f"torch.{DEVICE_NAME}.device({device_idx})"
+
+
+class Wrapper(PythonWrapperCodegen):  # type: ignore[misc]
+    """Writes the program of the host, which launches those of the device."""
+
+    @staticmethod
+    def create(is_subgraph: bool, *args: Any, **named: Any) -> Any:
+        """Returns a writer of a graph, or of a part of one."""
+        return PythonWrapperCodegen.create(is_subgraph, *args, **named) if is_subgraph else Wrapper()
+
+    def write_header(self) -> None:
+        """Writes the imports, with our loader of programs in the place of Inductor's."""
+        super().write_header()
+        self.header.writeline(f"from {_SOURCES} import AsyncCompile; async_compile = AsyncCompile()")
+
+    def write_triton_header_once(self) -> None:
+        """Writes the function of streams, which launches name, without an import of Triton."""
+        self.write_get_raw_stream_header()
+
+
+class Kernel(TritonKernel):  # type: ignore[misc]
+    """Writes a program of the device."""
+
+    @classmethod
+    def inductor_meta_common(cls) -> Any:
+        """Returns what programs know of Inductor's settings; Triton is not asked for its compiler."""
+        triton = torch.utils._triton
+        original = triton.triton_hash_with_backend
+        triton.triton_hash_with_backend = lambda: "VKCOMPUTE"
+        try:
+            return TritonKernel.inductor_meta_common()
+        finally:
+            triton.triton_hash_with_backend = original
+
+
+class Scheduling(TritonScheduling):  # type: ignore[misc]
+    """Divides graphs into programs of the device."""
+
+    kernel_type = Kernel
+    backend_features = TritonScheduling.backend_features - {common.BackendFeature.FOREACH}
+    """Programs of many tensors choose pointers by branches, and have more buffers than a device binds."""
+
+
+def enable(replaced: Any) -> None:
+    """Registers the device with Dynamo and Inductor. Idempotent.
+
+    Args:
+        replaced: `Replacements`, which undo it.
+    """
+    if DEVICE_NAME in common.device_codegens:
+        return
+    tables = device_interface.device_interfaces, common.device_codegens, common.device_op_overrides_dict
+    device_interface.register_interface_for_device(DEVICE_NAME, Interface)
+    common.register_backend_for_device(DEVICE_NAME, Scheduling, Wrapper)
+    common.register_device_op_overrides(DEVICE_NAME, Overrides())
+    for table in tables:
+        replaced.on_undo(lambda table=table: table.pop(DEVICE_NAME))
+    utils.GPU_TYPES.append(DEVICE_NAME)
+    replaced.on_undo(lambda: utils.GPU_TYPES.remove(DEVICE_NAME))
+    replaced.replace(scheduler.Scheduler, "create_backend", _backend_maker(scheduler.Scheduler.create_backend))
+    replaced.replace(ir.Scan, "num_splits", classmethod(_unsplit(ir.Scan.num_splits.__func__)))
+
+
+def _backend_maker(original: Any) -> Any:
+    """Returns Scheduler.create_backend, which refuses all devices but CPUs where Triton is not installed."""
+
+    def create_backend(self: Any, device: Any) -> Any:
+        if device.type != DEVICE_NAME:
+            return original(self, device)
+        V.graph.add_device_info(device)
+        return common.get_scheduling_for_device(DEVICE_NAME)(self)
+
+    return create_backend
+
+
+def _unsplit(original: Any) -> Any:
+    """Returns Scan.num_splits, which splits no scan: its parts would wait for each other, which can hang in Vulkan."""
+
+    def num_splits(cls: Any, device: Any, *args: Any, **named: Any) -> Any:
+        hint, n = original(cls, device, *args, **named)
+        return hint, 1 if device.type == DEVICE_NAME else n
+
+    return num_splits
