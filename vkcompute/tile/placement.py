@@ -34,7 +34,8 @@ class Placement:
         homes: the layout in which a block is computed that is exchanged for other layouts.
         own: the layout in which an operation reads its operands: of a reduction or scan, a store, an atomic
             operation, of indices, and of the sums of a product.
-        staged: for the products whose operands pass through workgroup memory, the layouts in which these are written.
+        staged: for stages, and products whose operands pass through workgroup memory, the layouts in which these are
+            written.
         slices: for the products by cooperative matrices, the slices in which operands pass through workgroup memory.
         lazy: the loads whose elements only a product needs, which loads them one after the other.
     """
@@ -102,6 +103,10 @@ class Placement:
             self.own[op] = self.anchor(op.args[1])
             self._demand(self.anchor(op.args[0]), op.args[0])
             self._demand(self.own[op], op.args[1])
+        elif op.code == "stage":
+            self.staged[op] = [self.anchor(value) for value in op.args]
+            for value, layout in zip(op.args, self.staged[op], strict=True):
+                self._demand(layout, value)
         elif op.code == "dot":
             self.own[op] = self._product(op)
             layouts = self._written(op)
@@ -171,7 +176,7 @@ class Placement:
             if op.code in ("if", "loop"):
                 sources = [end.args[at] for end in (back_edges(op) if isinstance(value, Param) else exits(op))]
                 self._demand(layout, *sources, *([op.args[at]] if isinstance(value, Param) else []))
-        elif isinstance(value, Op) and value not in self.own and value.code not in ("atomic_block", "dot", "scan"):
+        elif isinstance(value, Op) and value not in self.own and value.code not in _APART:
             self._demand(layout.mapped(source_bits(value)) if value.code in _SHAPES else layout, *value.args)
 
     # -- natural layouts ----------------------------------------------------------------------------------------------
@@ -211,7 +216,7 @@ class Placement:
             return None
         if value.code == "dot":
             return self._product(value)
-        if value.code in ("load_block", "splat", "arange", "broadcast", "atomic_block", "histogram"):
+        if value.code in ("load_block", "splat", "arange", "broadcast", "atomic_block", "histogram", "part"):
             return None
         if value.code == "mirror":
             return self._for_mirrors(value.args[0])
@@ -290,6 +295,8 @@ def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:
     return loads
 
 
+_APART = "atomic_block", "dot", "scan", "part"
+"""Operations whose operands have layouts of their own."""
 _SHAPES = "reshape", "broadcast", "permute"
 
 
