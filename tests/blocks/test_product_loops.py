@@ -1,4 +1,7 @@
-"""Products along long axes, which become loops: numbers are small integers, so that sums are exact in any order."""
+"""Programs whose code is short though their blocks are large: products along long axes, which become loops, and sums.
+
+Numbers are small integers, so that sums are exact in any order.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import ir, tile
+from vkcompute.blocks.launching.build import ArrayType, BlockOptions, build, lowered
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.ir import INT32, Value
 from vkcompute.ir.function import walk
 from vkcompute.tile.builder import Builder
@@ -109,10 +114,10 @@ def test_operands_pass_through_the_memory_that_there_is(gpu: vkcompute.Runtime, 
     given, out = function.buffer("given", INT32), function.buffer("out", INT32)
     product(Builder(function), given, out, scanned=scanned)
     target = block_target(gpu)._replace(shared_nbytes=nbytes, max_invocations=32, stages=False, matrices=(), sums=64)
-    lowered = tile.lower(function, target).function
-    check_barriers(lowered)
-    assert any(op.code == "loop" for op in walk(lowered.body)) == (nbytes != 512)  # pieces would be shorter than a part
-    kernel = gpu.kernel(ir.lower(ir.optimize(lowered)).spirv, name="product", check_types=False)
+    made = tile.lower(function, target).function
+    check_barriers(made)
+    assert any(op.code == "loop" for op in walk(made.body)) == (nbytes != 512)  # pieces would be shorter than a part
+    kernel = gpu.kernel(ir.lower(ir.optimize(made)).spirv, name="product", check_types=False)
     x, result = numbers(32, 32, dtype=np.int32), gpu.zeros((32, 32), np.int32)
     kernel(gpu.array(x.ravel()), result, grid=(1,))
     x = np.cumsum(x, 1) if scanned else x
@@ -133,3 +138,29 @@ def test_only_long_products_become_loops_and_none_where_operands_are_staged() ->
         b.store_block(out, square(b, 64, 64), b.dot(x, y, b.full(b.const(0, INT32), (64, 64))))
         roll_products(function, target, aliased=False)
         assert any(op.code == "loop" for op in walk(function.body)) == is_loop
+
+
+@triton.jit
+def by_sum(x_ptr, y_ptr, z_ptr, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    m, k, n = tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
+    x = tl.load(x_ptr + m[:, None] * K + k[None, :])
+    y = tl.load(y_ptr + n[None, :] * K + k[:, None])
+    tl.store(z_ptr + m[:, None] * N + n[None, :], tl.sum(x[:, :, None] * y[None, :, :], axis=1))
+
+
+def test_a_product_as_a_sum_along_the_middle_axis(gpu: vkcompute.Runtime) -> None:
+    """256 elements per invocation are added by each; between invocations, lavapipe compiled it for minutes."""
+    x, y = numbers(128, 32), numbers(32, 32, seed=1)
+    result = run(gpu, by_sum, (1,), (x, y, np.zeros((128, 32), np.float32)), M=128, K=32, N=32)[2]
+    np.testing.assert_array_equal(result, x @ y.T)
+
+
+@pytest.mark.pure
+def test_large_reductions_have_short_code() -> None:
+    target = tile.Target(8, 1024, 32768, own_elements=128, sums=128)
+    types = {at: ArrayType("f", False, True) for at in range(3)}
+    options = BlockOptions(4, target, CompileOptions())
+    built = build(by_sum.definition, {3: 128, 4: 32, 5: 32}, types, options)
+    function = lowered(by_sum.definition, built, options).function
+    assert len(walk(function.body)) < 2000
+    assert not any(op.code in ("barrier", "subgroup") for op in walk(function.body))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from vkcompute.ir import Function, Value
 from vkcompute.ir.function import Op, Param, Result, back_edges, exits, walk
 from vkcompute.ir.types import element_of
-from vkcompute.tile.layout import Layout, blocked, broadcast_bits, log2, permuted_bits, without_axis
+from vkcompute.tile.layout import Layout, axis_bits, blocked, broadcast_bits, log2, permuted_bits, without_axis
 from vkcompute.tile.matrices import MatrixLayout, matrix_layout, n_slices
 from vkcompute.tile.target import MatrixShape, Target
 from vkcompute.tile.types import Block, shape_of
@@ -22,6 +22,7 @@ from vkcompute.tile.types import Block, shape_of
 _MOST_SUMS = 128  # of products by cooperative matrices, per invocation
 _MOST_ELEMENTS = 256  # of a block, per invocation: drivers take minutes to compile code for 1,024
 _MOST_ATOMICS = 32  # per invocation: lavapipe compiles 512 loops of compare-exchanges in a minute
+_MANY = 8  # log2 of the elements per invocation from which a reduction has them along its axis
 _ADJACENT = 2  # log2 of the adjacent elements that it loads and stores together
 
 
@@ -56,6 +57,7 @@ class Placement:
             value: (op, at) for op in ops for group in (op.params, op.results) for at, value in enumerate(group)
         }
         self._natural: dict[Value, Layout | None] = {}
+        self._n_uses = Counter(value for op in ops for value in op.args)
         for op in ops:
             self._root(op)
         self.lazy = _lazy_loads(function, ops)
@@ -97,7 +99,7 @@ class Placement:
             self.own[op] = self._for_mirrors(op.args[0])
             self._demand(self.own[op], *op.args)
         elif op.code in ("reduce", "scan", "histogram", "report") and any(map(_is_block, op.args)):
-            self.own[op] = self.anchor(op.args[0])
+            self.own[op] = self._for_reduction(op) if op.code == "reduce" else self.anchor(op.args[0])
             self._demand(self.own[op], *op.args)
         elif op.code == "gather":
             self.own[op] = self.anchor(op.args[1])
@@ -153,6 +155,22 @@ class Placement:
         """
         return self._regular(value) or blocked(_bits(value), self.n_threads, _bits(value))
 
+    def _for_reduction(self, op: Op) -> Layout:
+        """Returns the layout in which a reduction reads its operands.
+
+        Many elements per invocation lie along the axis, so that few are combined between invocations; adjacent elements
+        stay adjacent.
+        """
+        value, shape = op.args[0], shape_of(op.args[0].type)
+        along, n_own = axis_bits(shape, op.attribute.axis), _bits(op.args[0]) - self.n_threads
+        is_free = self._regular(value) is None and all(self._n_uses[arg] == 1 for arg in op.args)
+        if not is_free or n_own < _MANY or along.start < _ADJACENT:
+            return self.anchor(value)
+        own = [*range(_ADJACENT), *along[: n_own - _ADJACENT]]
+        rest = [bit for bit in range(_bits(value)) if bit not in own]
+        n_more = n_own - len(own)
+        return Layout((*own, *rest[len(rest) - n_more :]), tuple(rest[: len(rest) - n_more]))
+
     # -- demands ------------------------------------------------------------------------------------------------------
 
     def _demand(self, layout: Layout, *values: Value) -> None:
@@ -206,7 +224,7 @@ class Placement:
         if isinstance(value, (Param, Result)) and value in self.owners:
             op, at = self.owners[value]
             if op.code == "reduce":
-                own = self.anchor(op.args[0])
+                own = self._for_reduction(op)
                 return own.mapped(without_axis(shape_of(op.args[0].type), op.attribute.axis))
             if op.code == "scan":
                 return self.anchor(op.args[0])
