@@ -27,7 +27,6 @@ import torch
 
 from vkcompute.blocks.compiler.types import DTYPES
 from vkcompute.compat import triton
-from vkcompute.compat.triton import language as tl
 
 CHECKOUT = Path(os.environ["TRITON_CHECKOUT"])
 EACH, LIMIT_S = int(os.environ["TRITON_TESTS_EACH"]), int(os.environ["TRITON_TESTS_LIMIT_S"])
@@ -48,10 +47,9 @@ def install() -> None:
     """Makes `import triton` take our package, with what only Triton's tests need beside it."""
     triton.install_as_triton()
     jit, names = sys.modules["triton.runtime.jit"], {str(dtype): dtype for dtype in DTYPES.values()}
-    canonical = {dtype.name: short for short, dtype in names.items()} | {"bool": "int1"}
+    canonical = {dtype.long_name: short for short, dtype in names.items()} | {"bool": "int1"}
     jit.type_canonicalisation_dict = canonical | {short: short for short in names}  # type: ignore[attr-defined]
     triton.JITFunction._unsafe_update_src = update_source  # type: ignore[attr-defined]
-    tl.str_to_ty = lambda name, _=None: names.get(name)  # type: ignore[attr-defined]
     knobs = ModuleType("triton.knobs")
     knobs.base_knobs, knobs.propagate_env = SimpleNamespace, True  # type: ignore[attr-defined]
     sys.modules["triton.knobs"] = triton.knobs = knobs  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from block_programs import check_error
+from block_programs import check_error, run
 from runtimes import lacks
 
 import vkcompute
@@ -369,8 +369,8 @@ def unknown_length_of(x_ptr, length):
         ("called", "got int32, which depends on M; annotate it as M: tl.constexpr"),
         ("range", "tl.static_range takes ints known at compile time; got int32, which depends on n; annotate it as n"),
         ("flag", "takes a condition known at compile time; got bool, which depends on flag; annotate it as flag"),
-        ("axis", "an axis of a block of fp32[4, 4] is -2 to 1; got int32, which depends on n; annotate it as n"),
-        ("new axis", "an axis of a block with 2 axes is -2 to 1; got int32, which depends on n; annotate it as n"),
+        ("axis", "invalid axis int32, which depends on n; annotate it as n"),
+        ("new axis", "invalid axis int32, which depends on n; annotate it as n"),
         ("order", "permute takes each axis of a block of fp32[4, 4] once; got int32, which depends on n; annotate it"),
         ("scalar", "this takes a block; got int32\n"),
         ("shared", "got int32, which depends on n; annotate it as n"),
@@ -386,3 +386,29 @@ def test_numbers_that_are_to_be_constants(which: str, message: str) -> None:
         of_unknown_numbers.interpret[(1,)](np.zeros(64, np.int32), 8, 16, True, which)
     assert message in str(caught.value)
     assert "^" in str(caught.value)
+
+
+@triton.jit
+def of_wrong_axes(x_ptr, which: tl.constexpr):
+    x = tl.arange(0, 4)
+    if which == "duplicate":
+        x = tl.expand_dims(x, (0, -3))
+    elif which == "beyond":
+        x = tl.expand_dims(x, -3)
+    else:
+        tl.store(x_ptr, tl.program_id(20))
+
+
+@pytest.mark.parametrize(
+    ("which", "message"),
+    [
+        ("duplicate", "duplicate axes, normalized axes = [0, 0]; name each new axis"),
+        ("beyond", "invalid axis -3; an axis of a block with 2 axes is a constant from -2 to 1"),
+        ("grid", "program_id axis must be 0, 1, or 2 but got 20; the grid has up to three axes"),
+    ],
+)
+def test_the_cause_of_an_error_is_its_message(machine: vkcompute.Runtime | None, which: str, message: str) -> None:
+    with pytest.raises(KernelError) as caught:
+        run(machine, of_wrong_axes, (1,), (np.zeros(4, np.int32), which))
+    assert str(caught.value.__cause__).startswith(message)
+    assert message in str(caught.value)

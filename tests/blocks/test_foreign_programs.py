@@ -10,8 +10,9 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError, MissingFeature
-from vkcompute.blocks.compiler.types import get_int_dtype
 from vkcompute.compat.triton import JITFunction
+from vkcompute.compat.triton.language.type_names import get_int_dtype
+from vkcompute.compat.triton.tools.tensor_descriptor import TensorDescriptor
 
 N = 16
 X = np.random.default_rng(1).normal(size=N).astype(np.float32)
@@ -206,3 +207,32 @@ def test_names_of_the_modules_of_triton(machine: vkcompute.Runtime | None) -> No
     np.testing.assert_array_equal(computed, np.arange(N) + 5)
     with pytest.raises(ValueError, match="integers have 1, 8, 16, 32 or 64 bits; got 24"):
         get_int_dtype(24, signed=True)
+
+
+@triton.jit
+def with_types_of_descriptors(out_ptr, x, kind: tl.constexpr):
+    tl.static_assert(x.type == kind)
+    tl.static_assert(x.block_type.shape == (4, 8) and x.dtype.is_fp32() and x.dtype.name == "fp32")
+    tl.store(out_ptr, x.dtype.primitive_bitwidth)
+
+
+def test_types_by_their_names(machine: vkcompute.Runtime | None) -> None:
+    assert tl.float32.name == "fp32"
+    assert repr(tl.float32) == "triton.language.float32"
+    assert tl.dtype("float16") == tl.dtype("fp16") == tl.str_to_ty("fp16") == tl.float16
+    assert (tl.str_to_ty("i1"), tl.str_to_ty("u8"), tl.str_to_ty("bf16")) == (tl.int1, tl.uint8, tl.bfloat16)
+    assert tl.str_to_ty("*i32") == tl.pointer_type(tl.int32) != tl.str_to_ty("*ki32")
+    assert tl.str_to_ty(("i32", "constexpr"), 7) == tl.tuple_type((tl.int32, tl.constexpr_type(7)))
+    with pytest.raises(KeyError):
+        tl.str_to_ty("fp33")
+    kinds = tl.int1.kind(), tl.uint8.kind(), tl.float8e5.kind()
+    assert [kind.value for kind in kinds] == [0, 1, 2]
+    assert kinds[1] is tl.dtype.KIND.INTEGRAL
+
+
+def test_the_type_of_a_descriptor(machine: vkcompute.Runtime | None) -> None:
+    host = np.zeros((8, 8), np.float32)
+    array = host if machine is None else machine.array(host)
+    kind = tl.str_to_ty("tensordesc<fp32[4, 8]>")
+    window = TensorDescriptor.from_tensor(array, [4, 8])
+    assert result(machine, with_types_of_descriptors, window, kind, dtype=np.int32)[0] == 32

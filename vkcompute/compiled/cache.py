@@ -69,7 +69,8 @@ class Specializations:
         try:
             made = self._cached(key, make)
         except KernelError as error:
-            raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
+            # The message has the line; the compiler's calls say nothing.
+            raise error.with_traceback(None) from error.__cause__
         if self._freezes:
             made = dataclasses.replace(made, captured=())
         self._known[key] = [made, *candidates[: _MAX_PER_KEY - 1]]

@@ -63,6 +63,20 @@ class Along(NamedTuple):
     ordered: bool = False
 
 
+class Staged(NamedTuple):
+    """The attribute of blocks that enter workgroup memory.
+
+    Attributes:
+        axes: of each block, along which it is cut.
+        piece: the number of the piece that enters.
+        n_pieces: the pieces of a block.
+    """
+
+    axes: tuple[int, ...]
+    piece: int
+    n_pieces: int
+
+
 class Builder(ir.Builder):
     """Appends operations on scalars and blocks; an operation of `ir/` applies to each element of blocks.
 
@@ -270,6 +284,24 @@ class Builder(ir.Builder):
             got = f"{one.type}, {other.type} and {start.type}"
             raise IrError(f"dot takes (…, m, k), (…, k, n) and (…, m, n); got {got}")
         return self._add(BlockOp("dot", start.type, (one, other, start), None, (), self._loc))
+
+    def stage(self, values: Sequence[Value], axes: Sequence[int], piece: int, n_pieces: int) -> tuple[Value, ...]:
+        """Writes a piece of each block along its axis to workgroup memory; `part` reads it until the next exchange."""
+        op = BlockOp("stage", None, tuple(values), Staged(tuple(axes), piece, n_pieces), (), self._loc)
+        shapes = [list(shape_of(value.type)) for value in values]
+        for shape, axis in zip(shapes, axes, strict=True):
+            shape[axis] //= n_pieces
+        kinds = [block(element_of(value.type), tuple(shape)) for value, shape in zip(values, shapes, strict=True)]
+        op.results = tuple(map(Result, kinds))
+        self._add(op)
+        return op.results
+
+    def part(self, staged: Value, number: Value, axis: int, n: int) -> Value:
+        """The elements of a staged block from index `number * n` to `number * n + n` along an axis."""
+        shape = list(shape_of(staged.type))
+        shape[axis] = n
+        kind = block(element_of(staged.type), tuple(shape))
+        return self._add(BlockOp("part", kind, (staged, number), axis, (), self._loc))
 
     def report(self, text: str, values: Sequence[Value], mask: Value | None = None, *, fails: bool = False) -> None:
         """Prints values of one shape on the host, or fails the launch, for each element under a mask; see `Report`."""

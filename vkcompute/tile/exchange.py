@@ -316,7 +316,7 @@ class Exchange:
             at = counts.span.at(b, value)
             where(b, condition, partial(b.atomic, "add", counts.span.memory, at, b.const(1, UINT32)))
         self.end()
-        return lambda wanted: self._elements(partial(counts.load, b), wanted)
+        return lambda wanted: self.elements(partial(counts.load, b), wanted)
 
     # -- operands of products -----------------------------------------------------------------------------------------
 
@@ -400,7 +400,7 @@ class Exchange:
             read = self._in_memory(registers, layout, piece_of(layout, bits, values))
             piece = piece_of(wanted, bits, values)
             holds = self._holds(piece.mask, piece.threads)
-            for register, number in zip(piece.registers, self._elements(read, piece.layout), strict=True):
+            for register, number in zip(piece.registers, self.elements(read, piece.layout), strict=True):
                 if holds is not None and register in elements:
                     elements[register] = b.select(holds, number, elements[register])
                 else:
@@ -412,21 +412,31 @@ class Exchange:
         sizes = range(n_bits + 1)
         return next((n for n in sizes if self._memory.fits([kind], 1 << n_bits - n)), 0)
 
-    def _elements(self, read: Callable[[Value], Value], wanted: Layout) -> list[Value]:
-        """Reads elements by their numbers, in a layout."""
+    def elements(self, read: Callable[[Value], Value], wanted: Layout) -> list[Value]:
+        """Reads elements in memory by their numbers, in a layout."""
         b, first = self._b, first_element(self._b, self._thread, wanted)
         return [read(b.compute("add", first, b.const(wanted.element(n), INT32))) for n in range(wanted.n_registers)]
 
     def _in_memory(self, registers: Sequence[Value], layout: Layout, piece: Piece) -> Callable[[Value], Value]:
         """Writes a piece of a block to workgroup memory; returns a function that reads an element by its number."""
-        b, kind = self._b, element_of(registers[0].type)
+        return self.written([(registers, layout, piece)])[0]
+
+    def written(self, blocks: Sequence[tuple[Sequence[Value], Layout, Piece]]) -> list[Callable[[Value], Value]]:
+        """Writes pieces of blocks to workgroup memory; returns functions that read an element by its number.
+
+        They read until the next exchange.
+        """
+        b = self._b
         self.begin()
-        (numbers,) = self._memory.numbers([kind], 1 << piece.n_bits)
-        writes = self._holds(layout.duplicates | piece.mask, piece.threads)
-        own = [registers[at] for at in piece.registers]
-        where(b, writes, lambda: self._write(numbers, own, piece.layout))
+        readers = []
+        for registers, layout, piece in blocks:
+            (numbers,) = self._memory.numbers([element_of(registers[0].type)], 1 << piece.n_bits)
+            writes = self._holds(layout.duplicates | piece.mask, piece.threads)
+            own = [registers[at] for at in piece.registers]
+            where(b, writes, partial(self._write, numbers, own, piece.layout))
+            readers.append(partial(numbers.load, b))
         self.end()
-        return partial(numbers.load, b)
+        return readers
 
     def _holds(self, mask: int, value: int) -> Value | None:
         """Returns a condition on the bits of an invocation's number in a mask; None if there are none."""

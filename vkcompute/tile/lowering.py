@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
-from functools import partial, reduce
 from typing import NamedTuple
 
 from vkcompute import ir
-from vkcompute.compiled.report import Reports, Site
+from vkcompute.compiled.report import Site
 from vkcompute.ir import INT32, UINT32, Constant, Memory, Value
 from vkcompute.ir.function import Function, Op, Param, Region, Result, walk
 from vkcompute.ir.types import element_of
 from vkcompute.tile.access import Accesses
+from vkcompute.tile.block_reports import BlockReports
 from vkcompute.tile.contiguity import Offsets, divisors_with_params
-from vkcompute.tile.exchange import Exchange, owner, where
+from vkcompute.tile.exchange import Exchange
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
 from vkcompute.tile.matrices import Matrices, MatrixLayout
 from vkcompute.tile.narrowing import narrow_offsets
 from vkcompute.tile.overlaps import written_buffers
 from vkcompute.tile.padding import pad
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
+from vkcompute.tile.product_loops import roll_products
 from vkcompute.tile.register_products import Operands, RegisterProducts
 from vkcompute.tile.simplification import remove_checks
+from vkcompute.tile.staging import Staging
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
 from vkcompute.tile.workgroup_memory import LoweringError, WorkgroupMemory
@@ -67,6 +69,7 @@ def lower(
         remove_checks(function)
     pad(function)
     narrow_offsets(function)
+    roll_products(function, target, aliased=aliased or overlapping)
     known = divisors_with_params(function, divisors or {})
     return _Lowering(
         function, target, n_warps, known, wide, overlapping=overlapping, aliased=aliased or overlapping
@@ -100,7 +103,8 @@ class _Lowering:
         self._exchange = Exchange(self._b, self._thread, lanes, self._memory)
         self._matrices = Matrices(self._b, self._thread, self._exchange, self._memory, lanes)
         self._products = RegisterProducts(self._b, self._exchange)
-        self._reports = Reports(made, self._b)
+        self._staging = Staging(self._b, self._exchange)
+        self._reports = BlockReports(made, self._b, self._thread)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
         has_products = any(op.code == "dot" for op in walk(function.body))
@@ -127,10 +131,10 @@ class _Lowering:
         self._made.aliased = frozenset(
             [buffer for memory in shared if memory in originals for buffer in self._accesses.bound_with(memory)]
         )
-        self._reports.put_last()
+        self._reports.records.put_last()
         self._memory.declare()
         aliases = tuple([originals.index(alias) for alias in self._accesses.aliases])
-        return Lowered(self._made, aliases, tuple(self._reports.sites))
+        return Lowered(self._made, aliases, tuple(self._reports.records.sites))
 
     def _thread_number(self, subgroup_size: int) -> Value:
         """Returns the invocation's number in its workgroup, whose low bits are its lane, int32.
@@ -353,6 +357,14 @@ class _Lowering:
         bits = axis_bits(shape_of(op.args[0].type), op.attribute), axis_bits(shape_of(op.type), op.attribute)
         self._deliver(op, own, self._exchange.gathered(values, source, index, own, *bits))
 
+    def _stage(self, op: Op) -> None:
+        layouts = self._placement.staged[op]
+        blocks = [(list(self._registers(*block)), block[1]) for block in zip(op.args, layouts, strict=True)]
+        self._staging.stage(op, blocks)
+
+    def _part(self, op: Op, layout: Layout) -> list[Value]:
+        return self._staging.part(op, layout, self._scalar(op.args[1]))
+
     def _histogram(self, op: Op) -> None:
         own = self._placement.own[op]
         columns = [list(self._registers(arg, own)) for arg in op.args]
@@ -383,53 +395,9 @@ class _Lowering:
         if home is not None:
             self._deliver(value, home, list(self._registers(value, home)))
 
-    # -- reports ------------------------------------------------------------------------------------------------------
-
     def _report(self, op: Op) -> None:
-        """Reports each element once, in the order of programs and elements; of failures, one per invocation.
-
-        A branch per element would take drivers minutes to compile.
-        """
-        own, b = self._placement.own.get(op), self._b
-        shape = shape_of(op.args[0].type) if op.args else ()
-        program = [b.builtin("group_id", axis) for axis in range(3)]
-        plane = b.compute("add", b.compute("mul", program[2], b.builtin("n_groups", 1)), program[1])
-        alone = owner(b, self._thread, own)
-        rows = [(self._number(own, at), *row) for at, row in enumerate(_rows(self._arguments(op, own)) or [()])]
-        for number, *row in [self._first_failure(rows)] if op.attribute.fails and op.attribute.masked else rows:
-            values = row[:-1] if op.attribute.masked else row
-            conditions = [flag for flag in (alone, row[-1] if op.attribute.masked else None) if flag is not None]
-            numbers = [*program, *self._index(number, shape), *values]
-            kinds = tuple([element_of(value.type).name for value in numbers])
-            site = Site(op.attribute.text, kinds, op.attribute.fails)
-            location = None if op.attribute.fails else [number, program[0], plane]
-            condition = reduce(lambda x, y: b.compute("and", x, y), conditions) if conditions else None
-            where(b, condition, partial(self._reports.add, site, numbers, location))
-
-    def _number(self, own: Layout | None, register: int) -> Value:
-        """Returns the number of the element in a register, uint32; 0 for a scalar."""
-        b = self._b
-        if own is None:
-            return b.const(0, UINT32)
-        first = self._accesses.first_element(own)
-        return b.cast(b.compute("add", first, b.const(own.element(register), INT32)), UINT32)
-
-    def _first_failure(self, rows: Sequence[tuple[Value, ...]]) -> tuple[Value, ...]:
-        """Returns the first of rows whose last value is True, which is True if there is one."""
-        b, first = self._b, rows[-1]
-        for *row, fails in reversed(rows[:-1]):
-            chosen = [b.select(fails, one, other) for one, other in zip(row, first[:-1], strict=True)]
-            first = (*chosen, b.compute("or", fails, first[-1]))
-        return first
-
-    def _index(self, number: Value, shape: Sequence[int]) -> list[Value]:
-        """Returns the index along each axis of an element."""
-        index = []
-        for axis in range(len(shape)):
-            bits = axis_bits(shape, axis)
-            above = self._b.compute("shr", number, self._b.const(bits.start, UINT32))
-            index.append(self._b.compute("and", above, self._b.const((1 << len(bits)) - 1, UINT32)))
-        return index
+        own = self._placement.own.get(op)
+        self._reports.report(op, own, _rows(self._arguments(op, own)))
 
     # -- products -----------------------------------------------------------------------------------------------------
 
@@ -482,6 +450,7 @@ _STEPS: dict[str, Callable[[_Lowering, Op], None]] = {
     "reduce": _Lowering._reduce,
     "scan": _Lowering._scan,
     "dot": _Lowering._dot,
+    "stage": _Lowering._stage,
     "mirror": _Lowering._mirror,
     "gather": _Lowering._gather,
     "report": _Lowering._report,
@@ -489,6 +458,7 @@ _STEPS: dict[str, Callable[[_Lowering, Op], None]] = {
 }
 _ELEMENTS: dict[str, Callable[[_Lowering, Op, Layout], list[Value]]] = {
     "arange": _Lowering._arange,
+    "part": _Lowering._part,
     "splat": _Lowering._splat,
     "reshape": _Lowering._shape,
     "broadcast": _Lowering._shape,

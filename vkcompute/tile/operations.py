@@ -40,6 +40,8 @@ BLOCK_OPERATIONS = {
         _row("gather"),  # its attribute is an axis
         _row("histogram"),
         _row("dot"),  # its attribute is "bfloat16" if the operands are the bits of such numbers, else None
+        _row("stage"),  # its attribute is a `Staged`
+        _row("part"),  # its attribute is an axis; its operands are the result of a stage and the number of the part
         _row("report", effect=True),  # its attribute is a `Report`; its operands are values, and perhaps a mask
         _row("assume", effect=True),  # its operand is not negative
     )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from vkcompute.ir import Function, Value
 from vkcompute.ir.function import Op, Param, Result, back_edges, exits, walk
 from vkcompute.ir.types import element_of
-from vkcompute.tile.layout import Layout, blocked, broadcast_bits, log2, permuted_bits, without_axis
+from vkcompute.tile.layout import Layout, axis_bits, blocked, broadcast_bits, log2, permuted_bits, without_axis
 from vkcompute.tile.matrices import MatrixLayout, matrix_layout, n_slices
 from vkcompute.tile.target import MatrixShape, Target
 from vkcompute.tile.types import Block, shape_of
@@ -22,6 +22,7 @@ from vkcompute.tile.types import Block, shape_of
 _MOST_SUMS = 128  # of products by cooperative matrices, per invocation
 _MOST_ELEMENTS = 256  # of a block, per invocation: drivers take minutes to compile code for 1,024
 _MOST_ATOMICS = 32  # per invocation: lavapipe compiles 512 loops of compare-exchanges in a minute
+_MANY = 8  # log2 of the elements per invocation from which a reduction has them along its axis
 _ADJACENT = 2  # log2 of the adjacent elements that it loads and stores together
 
 
@@ -34,7 +35,8 @@ class Placement:
         homes: the layout in which a block is computed that is exchanged for other layouts.
         own: the layout in which an operation reads its operands: of a reduction or scan, a store, an atomic
             operation, of indices, and of the sums of a product.
-        staged: for the products whose operands pass through workgroup memory, the layouts in which these are written.
+        staged: for stages, and products whose operands pass through workgroup memory, the layouts in which these are
+            written.
         slices: for the products by cooperative matrices, the slices in which operands pass through workgroup memory.
         lazy: the loads whose elements only a product needs, which loads them one after the other.
     """
@@ -55,6 +57,7 @@ class Placement:
             value: (op, at) for op in ops for group in (op.params, op.results) for at, value in enumerate(group)
         }
         self._natural: dict[Value, Layout | None] = {}
+        self._n_uses = Counter(value for op in ops for value in op.args)
         for op in ops:
             self._root(op)
         self.lazy = _lazy_loads(function, ops)
@@ -96,12 +99,16 @@ class Placement:
             self.own[op] = self._for_mirrors(op.args[0])
             self._demand(self.own[op], *op.args)
         elif op.code in ("reduce", "scan", "histogram", "report") and any(map(_is_block, op.args)):
-            self.own[op] = self.anchor(op.args[0])
+            self.own[op] = self._for_reduction(op) if op.code == "reduce" else self.anchor(op.args[0])
             self._demand(self.own[op], *op.args)
         elif op.code == "gather":
             self.own[op] = self.anchor(op.args[1])
             self._demand(self.anchor(op.args[0]), op.args[0])
             self._demand(self.own[op], op.args[1])
+        elif op.code == "stage":
+            self.staged[op] = [self.anchor(value) for value in op.args]
+            for value, layout in zip(op.args, self.staged[op], strict=True):
+                self._demand(layout, value)
         elif op.code == "dot":
             self.own[op] = self._product(op)
             layouts = self._written(op)
@@ -148,6 +155,22 @@ class Placement:
         """
         return self._regular(value) or blocked(_bits(value), self.n_threads, _bits(value))
 
+    def _for_reduction(self, op: Op) -> Layout:
+        """Returns the layout in which a reduction reads its operands.
+
+        Many elements per invocation lie along the axis, so that few are combined between invocations; adjacent elements
+        stay adjacent.
+        """
+        value, shape = op.args[0], shape_of(op.args[0].type)
+        along, n_own = axis_bits(shape, op.attribute.axis), _bits(op.args[0]) - self.n_threads
+        is_free = self._regular(value) is None and all(self._n_uses[arg] == 1 for arg in op.args)
+        if not is_free or n_own < _MANY or along.start < _ADJACENT:
+            return self.anchor(value)
+        own = [*range(_ADJACENT), *along[: n_own - _ADJACENT]]
+        rest = [bit for bit in range(_bits(value)) if bit not in own]
+        n_more = n_own - len(own)
+        return Layout((*own, *rest[len(rest) - n_more :]), tuple(rest[: len(rest) - n_more]))
+
     # -- demands ------------------------------------------------------------------------------------------------------
 
     def _demand(self, layout: Layout, *values: Value) -> None:
@@ -171,7 +194,7 @@ class Placement:
             if op.code in ("if", "loop"):
                 sources = [end.args[at] for end in (back_edges(op) if isinstance(value, Param) else exits(op))]
                 self._demand(layout, *sources, *([op.args[at]] if isinstance(value, Param) else []))
-        elif isinstance(value, Op) and value not in self.own and value.code not in ("atomic_block", "dot", "scan"):
+        elif isinstance(value, Op) and value not in self.own and value.code not in _APART:
             self._demand(layout.mapped(source_bits(value)) if value.code in _SHAPES else layout, *value.args)
 
     # -- natural layouts ----------------------------------------------------------------------------------------------
@@ -201,7 +224,7 @@ class Placement:
         if isinstance(value, (Param, Result)) and value in self.owners:
             op, at = self.owners[value]
             if op.code == "reduce":
-                own = self.anchor(op.args[0])
+                own = self._for_reduction(op)
                 return own.mapped(without_axis(shape_of(op.args[0].type), op.attribute.axis))
             if op.code == "scan":
                 return self.anchor(op.args[0])
@@ -211,7 +234,7 @@ class Placement:
             return None
         if value.code == "dot":
             return self._product(value)
-        if value.code in ("load_block", "splat", "arange", "broadcast", "atomic_block", "histogram"):
+        if value.code in ("load_block", "splat", "arange", "broadcast", "atomic_block", "histogram", "part"):
             return None
         if value.code == "mirror":
             return self._for_mirrors(value.args[0])
@@ -290,6 +313,8 @@ def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:
     return loads
 
 
+_APART = "atomic_block", "dot", "scan", "part"
+"""Operations whose operands have layouts of their own."""
 _SHAPES = "reshape", "broadcast", "permute"
 
 

@@ -20,6 +20,7 @@ from vkcompute.blocks.compiler.types import (
     BlockType,
     ConstexprType,
     Descriptor,
+    DescriptorType,
     Dtype,
     Pointer,
     PointerType,
@@ -112,7 +113,8 @@ def _of_pointer(c: Any, base: Pointer | BlockPointer | Descriptor | Address, nam
         has |= {method: Method(METHODS[method], base) for method in ("to", "cast")}
     elif isinstance(base, Descriptor):
         has = {"shape": base.shape, "strides": base.strides, "block_shape": base.block.shape}
-        has |= {"dtype": OF_SCALAR[base.array.element]}
+        has |= {"dtype": OF_SCALAR[base.array.element], "type": _type_of_descriptor(base)}
+        has["block_type"] = has["type"].block_type
         has |= {method: Method(function, base) for method, function in DESCRIPTOR_METHODS.items()}
     else:
         kind, shape = PointerType(OF_SCALAR[base.array.element]), c.shape(base)
@@ -124,6 +126,11 @@ def _of_pointer(c: Any, base: Pointer | BlockPointer | Descriptor | Address, nam
     if name not in has:
         raise UnsupportedError(f"{describe(base)} has no attribute {name}; it has {', '.join(has)}")
     return has[name]
+
+
+def _type_of_descriptor(base: Descriptor) -> DescriptorType:
+    sizes, steps = (TupleType((OF_SCALAR[kind],) * len(base.shape)) for kind in (ir.INT32, ir.INT64))
+    return DescriptorType(BlockType(OF_SCALAR[base.array.element], base.block.shape), sizes, steps)
 
 
 def _of_block(c: Any, base: Number, name: str) -> Any:

@@ -30,6 +30,7 @@ from vkcompute.blocks.compiler.types import (
     Constexpr,
     ConstexprType,
     Descriptor,
+    DescriptorType,
     Pointer,
     PointerType,
     TupleType,
@@ -361,7 +362,7 @@ class _Location:
             evaluator.frames = before
 
 
-_TYPES = PointerType, BlockType, ConstexprType, TupleType
+_TYPES = PointerType, BlockType, ConstexprType, TupleType, DescriptorType
 _UNSUPPORTED = UNSUPPORTED | {ast.Raise: "raise; write assert condition, text"}
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 """Functions of values of f-strings, by the letter behind "!"."""

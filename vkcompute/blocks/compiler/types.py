@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
+from enum import Enum
 from types import MethodType
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS, Memory, Scalar
 from vkcompute.ir.types import FLOAT8_E4B15, SmallFloat
 from vkcompute.jit.frontend.values import ArrayValue
-from vkcompute.tile import BFLOAT16, Block
+from vkcompute.tile import Block
 
 _NAMES = {
     "int1": "bool",
@@ -35,8 +36,16 @@ FLOAT8 = {
     "float8e5b16": SCALARS["float8_e5m2fnuz"],
 }
 """Floats of 8 bits, which are loaded, stored, converted and multiplied as matrices, and not computed with."""
-_SHORT = {"i": "int", "u": "uint", "f": "fp"}
-_LONG = {name.replace("float", "fp"): name for name in (*_NAMES, *FLOAT8)} | {"bf16": "bfloat16"}
+_SHORT = {name: name.replace("float", "fp") for name in (*_NAMES, *FLOAT8)} | {"bfloat16": "bf16"}
+_LONG = {short: name for name, short in _SHORT.items()}
+
+
+class DtypeKind(Enum):
+    """The kinds of dtypes, in the order of conversions."""
+
+    BOOLEAN = 0
+    INTEGRAL = 1
+    FLOATING = 2
 
 
 class _Name(NamedTuple):
@@ -49,23 +58,30 @@ class Dtype(_Name):
     """The type of the elements of a block or array.
 
     Attributes:
-        name: "float32", "int1"; a short one, as "fp32", is replaced by it.
+        name: Triton's, as "fp32" and "int1". The constructor also takes the one of the language, as "float32".
     """
 
     __slots__ = ()
+    KIND = DtypeKind
     SINT_TYPES = "int8", "int16", "int32", "int64"
     UINT_TYPES = "int1", "uint8", "uint16", "uint32", "uint64"
     STANDARD_FP_TYPES = "fp16", "bf16", "fp32", "fp64"
     FP_TYPES = *(name.replace("float", "fp") for name in FLOAT8), *STANDARD_FP_TYPES
 
     def __new__(cls, name: str) -> Dtype:
-        """Returns the dtype of a name, which may be short."""
-        return super().__new__(cls, _LONG.get(name, name))
+        """Returns the dtype of a name."""
+        return super().__new__(cls, _SHORT.get(name, name))
+
+    @property
+    def long_name(self) -> str:
+        """The name of the language, as "float32"."""
+        return _LONG.get(self.name, self.name)
 
     @property
     def scalar_type(self) -> Scalar:
         """The type in `ir/`."""
-        return FLOAT8[self.name] if self.name in FLOAT8 else SCALARS[_NAMES[self.name]]
+        name = self.long_name
+        return FLOAT8[name] if name in FLOAT8 else SCALARS[_NAMES[name]]
 
     @property
     def primitive_bitwidth(self) -> int:
@@ -105,7 +121,7 @@ class Dtype(_Name):
 
     def is_fp8(self) -> bool:
         """True for floats of 8 bits."""
-        return self.name in FLOAT8
+        return self.long_name in FLOAT8
 
     def is_standard_floating(self) -> bool:
         """True for floats of 16 bits and more."""
@@ -127,13 +143,16 @@ class Dtype(_Name):
         """False."""
         return False
 
-    def is_block(self) -> bool:
-        """False."""
-        return False
+    is_block = is_ptr
+
+    def kind(self) -> DtypeKind:
+        """Returns the kind, `dtype.KIND.INTEGRAL` for instance."""
+        kind = self.scalar_type.kind
+        return DtypeKind.BOOLEAN if kind == "b" else DtypeKind.FLOATING if kind == "f" else DtypeKind.INTEGRAL
 
     def is_(self, name: str) -> bool:
         """True for the dtype of a short name, as "fp32", "bf16", "int1" or "bool"."""
-        return str(self) == {"bool": "int1"}.get(name, name) or (name == "fp8" and self.name in FLOAT8)
+        return self.name == {"bool": "int1"}.get(name, name) or (name == "fp8" and self.is_fp8())
 
     def __getattr__(self, name: str) -> Any:
         """Returns `is_fp32` and the like."""
@@ -142,14 +161,10 @@ class Dtype(_Name):
         raise AttributeError(name)
 
     def __repr__(self) -> str:
-        return f"triton.language.{self.name}"
+        return f"triton.language.{self.long_name}"
 
     def __str__(self) -> str:
-        if self.name in FLOAT8:
-            return self.name.replace("float", "fp")
-        kind = self.scalar_type
-        prefix = "bf" if kind is BFLOAT16 else _SHORT.get(kind.kind, "")
-        return "int1" if kind is BOOL else f"{prefix}{kind.bits}"
+        return self.name
 
 
 class ConstexprType(Dtype):
@@ -188,13 +203,24 @@ def _name_of(constant: Any) -> str:
     if isinstance(constant, int):
         fitting = ("int32", "int64", "uint64")
         return next((name for name in fitting if np.iinfo(name).min <= constant <= np.iinfo(name).max), "int64")
-    return "float32" if isinstance(constant, float) else "void"
+    return "fp32" if isinstance(constant, float) else "void"
 
 
 class TupleType(NamedTuple):
     """The type of a tuple, by those of its items."""
 
     types: tuple[Any, ...]
+
+
+class DescriptorType(NamedTuple):
+    """The type of a tensor descriptor, by that of its blocks and those of its shape and strides."""
+
+    block_type: Any
+    shape_type: TupleType
+    strides_type: TupleType
+
+    def __str__(self) -> str:
+        return f"tensor_descriptor<{self.block_type}>"
 
 
 DTYPES = {name: Dtype(name) for name in (*_NAMES, *FLOAT8)}
@@ -208,22 +234,12 @@ def dtype_of(dtype: Any) -> Dtype | None:
     return dtype if isinstance(dtype, Dtype) else _OF_NAME.get(str(dtype).removeprefix("torch."))
 
 
-def get_int_dtype(bitwidth: int, signed: bool) -> Dtype:
-    """Returns the dtype of integers with this many bits, 1 to 64.
-
-    Raises:
-        ValueError: there is none.
-    """
-    name = "int1" if bitwidth == 1 else f"{'' if signed else 'u'}int{bitwidth}"
-    if name not in DTYPES:
-        raise ValueError(f"integers have 1, 8, 16, 32 or 64 bits; got {bitwidth}")
-    return DTYPES[name]
-
-
 class PointerType(NamedTuple):
-    """The type of a pointer, of which programs ask `element_ty`."""
+    """The type of a pointer, of which programs ask `element_ty`; `const` if nothing is written through it."""
 
     element_ty: Dtype
+    address_space: int = 1
+    const: bool = False
 
     @property
     def scalar(self) -> PointerType:
@@ -451,7 +467,7 @@ class Descriptor(NamedTuple):
     entry: Entry | None = None
 
 
-TYPES = Dtype, PointerType, BlockType, TupleType
+TYPES = Dtype, PointerType, BlockType, TupleType, DescriptorType
 """The types of the language, which are named tuples here only: a program sees no tuple."""
 POINTERS = Pointer, BlockPointer, Descriptor, Address
 """The pointers of all kinds, which are named tuples here only."""

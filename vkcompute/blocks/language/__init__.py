@@ -152,12 +152,13 @@ __all__ = [
     "rand4x", "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape",
     "rsqrt", "sigmoid", "sin", "slice", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert",
     "static_print", "static_range", "store", "store_tensor_descriptor", "sub", "sum", "swizzle2d",
-    "tensor", "tensor_descriptor", "to_tensor", "topk", "trans", "tuple", "tuple_type", "uint16", "uint32", "uint64",
-    "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "void", "where", "xor_sum", "zeros", "zeros_like",
+    "tensor", "tensor_descriptor", "tensor_descriptor_type", "to_tensor", "topk", "trans", "tuple", "tuple_type",
+    "uint16", "uint32", "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "void", "where",
+    "xor_sum", "zeros", "zeros_like",
 ]  # fmt: skip
 
 constexpr, dtype, pointer_type = types.Constexpr, types.Dtype, types.PointerType
-constexpr_type, tuple_type = types.ConstexprType, types.TupleType
+constexpr_type, tuple_type, tensor_descriptor_type = types.ConstexprType, types.TupleType, types.DescriptorType
 range, static_range = LoopRange("range"), LoopRange("static_range")
 int1, int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (1, 8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))

@@ -68,5 +68,5 @@ def pointed(address: Address, dtype: Any) -> Pointer:
         return pointer._replace(array=replace(pointer.array, element=kind))
     raise UnsupportedError(
         f"the arrays of {pointer.array.memory.name} have elements of {OF_SCALAR[before]}; got a pointer to {element}; "
-        f"write tl.pointer_type(tl.{OF_SCALAR[before].name})"
+        f"write tl.pointer_type(tl.{OF_SCALAR[before].long_name})"
     )

@@ -36,7 +36,8 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
 
 def _program(c: BlockCompiler, name: str, axis: Any) -> Number:
     if type(axis) is not int or axis not in (0, 1, 2):
-        raise UnsupportedError(f"an axis of the grid is 0, 1 or 2; got {describe_dynamic(axis)}")
+        rule = f"{'program_id' if name == 'group_id' else 'num_programs'} axis must be 0, 1, or 2"
+        raise UnsupportedError(f"{rule} but got {describe_dynamic(axis)}; the grid has up to three axes")
     return c.number(c.builder.cast(c.builder.builtin(name, axis), INT32))
 
 

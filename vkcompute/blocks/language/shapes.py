@@ -34,7 +34,8 @@ def checked_axis(c: BlockCompiler, x: Any, axis: Any) -> int:
 def _axis_index(axis: Any, n: int, of: str) -> int:
     """Returns the index of an axis among `n`, which may count from the end."""
     if type(axis) is not int or not -n <= axis < n:
-        raise UnsupportedError(f"an axis of {of} is {-n} to {n - 1}; got {describe_dynamic(axis)}")
+        given = describe_dynamic(axis)
+        raise UnsupportedError(f"invalid axis {given}; an axis of {of} is a constant from {-n} to {n - 1}")
     return axis % n
 
 
@@ -95,7 +96,10 @@ def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
     shape = list(c.shape(input))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     n = len(shape) + len(axes)
-    for index in sorted(_axis_index(one, n, f"a block with {n} axes") for one in axes):
+    indices = sorted(_axis_index(one, n, f"a block with {n} axes") for one in axes)
+    if len({*indices}) < n - len(shape):
+        raise UnsupportedError(f"duplicate axes, normalized axes = {indices}; name each new axis of the block once")
+    for index in indices:
         shape.insert(index, 1)
     return c.number(c.builder.reshape(as_block(c, input), tuple(shape)))
 

@@ -272,13 +272,14 @@ def _annotated(dtype: Dtype, arg: Any, name: str) -> Any:
     if scalar is BOOL:
         return bool
     if scalar.kind == "f":
-        return dtype.name
+        return dtype.long_name
     if not isinstance(arg, (int, np.integer)):
-        raise TypeError(f"{name} is annotated as tl.{dtype.name}; got {arg!r}; pass an int, or annotate it as a float")
+        rule = f"{name} is annotated as tl.{dtype.long_name}"
+        raise TypeError(f"{rule}; got {arg!r}; pass an int, or annotate it as a float")
     least, most = np.iinfo(scalar.name).min, np.iinfo(scalar.name).max
     if not least <= arg <= most:
-        raise ValueError(f"{name} is annotated as tl.{dtype.name}, which holds {least} to {most}; got {arg}")
-    return IntType(dtype.name, DIVISOR if arg % DIVISOR == 0 and not changes else 1)
+        raise ValueError(f"{name} is annotated as tl.{dtype.long_name}, which holds {least} to {most}; got {arg}")
+    return IntType(dtype.long_name, DIVISOR if arg % DIVISOR == 0 and not changes else 1)
 
 
 def _dtype_of(parameter: inspect.Parameter) -> Dtype | None:

@@ -152,7 +152,7 @@ def build(
         forms: those of the arguments, if some are composite. Positions are then those of the leaves.
 
     Raises:
-        KernelError: the function does something that block programs do not support.
+        KernelError: the function does something that block programs do not support, which is the cause.
     """
     code = definition.function.__code__
     parameters = code.co_varnames[: code.co_argcount]
@@ -167,8 +167,10 @@ def build(
     try:
         args = args if forms is None else assembled(compiler, parameters, forms, args)
         compiler.run(definition.function, definition.source, dict(zip(parameters, args, strict=True)))
+    except KernelError as error:
+        raise error from UnsupportedError(error.error_message)
     except UnsupportedError as error:
-        raise definition.error(error) from None
+        raise definition.error(error) from UnsupportedError(*error.args)
     except RecursionError:
         raise definition.source.too_deep() from None
     matrices = () if options is None else options.target.matrices

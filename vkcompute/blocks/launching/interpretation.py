@@ -87,7 +87,7 @@ def _character(dtype: Any) -> str:
 
 def _type_of(arg: Any) -> ArrayType | TableType | None:
     if type(arg) is PointerTable:
-        element = None if arg.element is None else arg.element.name
+        element = None if arg.element is None else arg.element.long_name
         return TableType(_character(_arrays_of(arg)[0].dtype), element, 1, is_wide=False)
     return ArrayType(_character(arg.dtype), False, False) if _is_array(arg) else None
 

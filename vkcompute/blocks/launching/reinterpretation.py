@@ -96,5 +96,5 @@ def reinterpret(tensor: Any, dtype: Any) -> Any:
 
 def unwrapped(args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:
     """Returns arguments with the arrays of wrappers, and the names of their dtypes by position."""
-    names = {at: arg.dtype.name for at, arg in enumerate(args) if type(arg) is TensorWrapper}
+    names = {at: arg.dtype.long_name for at, arg in enumerate(args) if type(arg) is TensorWrapper}
     return (tuple([arg.base if at in names else arg for at, arg in enumerate(args)]) if names else tuple(args)), names

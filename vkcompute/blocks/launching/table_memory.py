@@ -60,7 +60,7 @@ def _made(table: PointerTable) -> TableMemory:
     fits = all(
         is_wide(member) and not location.start % ADJACENT for member, location in zip(members, locations, strict=True)
     )
-    element = None if table.element is None else table.element.name
+    element = None if table.element is None else table.element.long_name
     kind = TableType(kind_of_array(arrays[0])[0], element, len(windows), fits)
     rows = np.zeros((len(arrays), COLUMNS), np.int32)
     for row, array, (window, start) in zip(rows, members, locations, strict=True):

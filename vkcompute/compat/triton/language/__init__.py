@@ -10,9 +10,10 @@ from vkcompute.blocks.language import libdevice
 from vkcompute.blocks.language import math as mathematics
 from vkcompute.blocks.language import random as random
 from vkcompute.compat.triton.language import extra, math, target_info
+from vkcompute.compat.triton.language.type_names import str_to_ty
 from vkcompute.compat.triton.refused import inline_asm_elementwise
 
-__all__ = ["aggregate_replace", "extra", "inline_asm_elementwise", "math", "random", "target_info"]
+__all__ = ["aggregate_replace", "extra", "inline_asm_elementwise", "math", "random", "str_to_ty", "target_info"]
 __all__ += language.__all__
 
 functions.PACKAGES.append("vkcompute.compat.triton")

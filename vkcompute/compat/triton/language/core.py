@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from vkcompute.blocks.compiler import types
 from vkcompute.blocks.compiler.aggregates import aggregate
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import BlockFunction, block_function, constexpr_function
 from vkcompute.compat.triton.language import *  # noqa: F403
-from vkcompute.compat.triton.language import constexpr
+from vkcompute.compat.triton.language import constexpr, type_names
 
 _aggregate = aggregate
 CONSTEXPR_0 = constexpr(0)
-get_int_dtype = constexpr_function(types.get_int_dtype)
+get_int_dtype = constexpr_function(type_names.get_int_dtype)
 
 
 def builtin(function: Callable[..., Any]) -> BlockFunction:

@@ -13,7 +13,7 @@ class GPUTarget(NamedTuple):
     """The target of programs.
 
     Attributes:
-        backend: "vulkan".
+        backend: "cpu", the type of PyTorch's device whose tensors programs take: libraries take it as such.
         arch: the name of the device.
         warp_size: invocations of a warp, as `num_warps` counts them.
     """
@@ -50,7 +50,7 @@ class Driver:
 
     def get_current_target(self) -> GPUTarget:
         """Returns the target of programs on the default runtime."""
-        return GPUTarget("vulkan", str(_physical().name), 32)
+        return GPUTarget("cpu", str(_physical().name), 32)
 
 
 def get_device_properties(device: Any = None) -> dict[str, int]:

@@ -1,0 +1,166 @@
+"""Programs whose code is short though their blocks are large: products along long axes, which become loops, and sums.
+
+Numbers are small integers, so that sums are exact in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from barriers import check_barriers
+from block_programs import run
+
+import vkcompute
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute import ir, tile
+from vkcompute.blocks.launching.build import ArrayType, BlockOptions, build, lowered
+from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.ir import INT32, Value
+from vkcompute.ir.function import walk
+from vkcompute.tile.builder import Builder
+from vkcompute.tile.device import block_target
+from vkcompute.tile.product_loops import roll_products
+
+M, K, N = 32, 64, 32
+
+
+def numbers(*shape: int, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+@triton.jit
+def masked(x_ptr, y_ptr, z_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    m, k, n_ = tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
+    x = tl.load(x_ptr + m[:, None] * K + k[None, :], mask=k[None, :] < n, other=0.0)
+    y = tl.load(y_ptr + n_[None, :] * K + (K - 1 - k)[:, None], mask=(k < n)[:, None], other=7.0)
+    tl.store(
+        z_ptr + m[:, None] * N + n_[None, :], tl.dot(x * 2, tl.trans(tl.trans(y)), tl.full((M, N), 5.0, tl.float32))
+    )
+
+
+@triton.jit
+def computed(x_ptr, y_ptr, z_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    m, k, n_ = tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
+    x = tl.cumsum(tl.load(x_ptr + m[:, None] * K + k[None, :]), 1)
+    y = tl.load(y_ptr + n_[None, :] * K + k[:, None])
+    tl.store(z_ptr + m[:, None] * N + n_[None, :], tl.dot(x, tl.flip(y, 0)) + tl.dot(x, y))
+
+
+@triton.jit
+def overwritten(x_ptr, y_ptr, z_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    m, k, n_ = tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
+    at = m[:, None] * K + k[None, :]
+    y = tl.load(y_ptr + n_[None, :] * K + k[:, None])
+    total = tl.zeros((M, N), tl.float32)
+    for i in range(n):
+        x = tl.load(x_ptr + at)
+        tl.store(x_ptr + at, x + i + 1)
+        total = tl.dot(x, y, total)
+    tl.store(z_ptr + m[:, None] * N + n_[None, :], total)
+
+
+@triton.jit
+def stacked(x_ptr, y_ptr, z_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    s, m, k = tl.arange(0, 2)[:, None, None], tl.arange(0, M // 2), tl.arange(0, K)
+    x = tl.load(x_ptr + s * (M // 2 * K) + m[None, :, None] * K + k[None, None, :]).to(tl.float16)
+    y = tl.load(y_ptr + s * (N // 2 * K) + m[None, None, :] * K + k[None, :, None]).to(tl.float16)
+    z = tl.dot(x, y)
+    tl.store(z_ptr + s * (M // 2 * (N // 2)) + m[None, :, None] * (N // 2) + m[None, None, :], z)
+
+
+def wanted(program: Any, x: np.ndarray, y: np.ndarray, n: int) -> np.ndarray:
+    if program is masked:
+        return 2 * np.where(np.arange(K) < n, x, 0) @ np.where(np.arange(K) < n, y[:, ::-1], 7).T + 5
+    if program is computed:
+        return np.cumsum(x, 1) @ (y + y[:, ::-1]).T
+    if program is overwritten:
+        return sum((x + i * (i + 1) / 2) @ y.T for i in range(n))
+    half = x.reshape(2, M // 2, K) @ y.reshape(2, N // 2, K).transpose(0, 2, 1)
+    return np.concatenate([half.ravel(), np.zeros(M * N // 2)]).reshape(M, N)
+
+
+@pytest.mark.parametrize("program", [masked, computed, overwritten, stacked], ids=lambda program: program.__name__)
+def test_products_along_long_axes(gpu: vkcompute.Runtime, program: Any) -> None:
+    x, y = numbers(M, K), numbers(N, K, seed=1)
+    try:
+        result = run(gpu, program, (1,), (x, y, np.zeros((M, N), np.float32), 3), M=M, K=K, N=N, num_warps=1)[2]
+    except vkcompute.MissingFeature:
+        pytest.skip("the device has no such type")
+    np.testing.assert_array_equal(result, wanted(program, x, y, 3))
+
+
+def square(b: Builder, m: int, n: int) -> Value:
+    """The indices of the elements of a matrix, in row-major order."""
+    rows = b.compute("mul", b.arange(0, m), b.full(b.const(n, INT32), (m,)))
+    columns = b.reshape(b.arange(0, n), (1, n))
+    return b.compute("add", b.broadcast(b.reshape(rows, (m, 1)), (m, n)), b.broadcast(columns, (m, n)))
+
+
+def product(b: Builder, given: ir.Memory, out: ir.Memory, *, scanned: bool) -> None:
+    """Writes x @ x + x of a block of 32 x 32; of its running sums if `scanned`, which no loop can load by parts."""
+    at = square(b, 32, 32)
+    x: Value = b.load_block(given, at)
+    if scanned:
+        (x,) = b.scan([x], 1, lambda one, other: [b.compute("add", one[0], other[0])])
+    b.store_block(out, at, b.dot(x, x, x))
+
+
+@pytest.mark.parametrize(("scanned", "nbytes"), [(False, 256), (True, 16384), (True, 8192), (True, 2048), (True, 512)])
+def test_operands_pass_through_the_memory_that_there_is(gpu: vkcompute.Runtime, nbytes: int, *, scanned: bool) -> None:
+    function = ir.Function("product")
+    given, out = function.buffer("given", INT32), function.buffer("out", INT32)
+    product(Builder(function), given, out, scanned=scanned)
+    target = block_target(gpu)._replace(shared_nbytes=nbytes, max_invocations=32, stages=False, matrices=(), sums=64)
+    made = tile.lower(function, target).function
+    check_barriers(made)
+    assert any(op.code == "loop" for op in walk(made.body)) == (nbytes != 512)  # pieces would be shorter than a part
+    kernel = gpu.kernel(ir.lower(ir.optimize(made)).spirv, name="product", check_types=False)
+    x, result = numbers(32, 32, dtype=np.int32), gpu.zeros((32, 32), np.int32)
+    kernel(gpu.array(x.ravel()), result, grid=(1,))
+    x = np.cumsum(x, 1) if scanned else x
+    np.testing.assert_array_equal(result.numpy(), x @ x + x)
+
+
+@pytest.mark.pure
+def test_only_long_products_become_loops_and_none_where_operands_are_staged() -> None:
+    for length, target, is_loop in (
+        (64, tile.Target(sums=64), True),
+        (8, tile.Target(sums=64), False),
+        (64, tile.Target(sums=64, stages=True), False),
+    ):
+        function = ir.Function("product")
+        given, out = function.buffer("given", INT32), function.buffer("out", INT32)
+        b = Builder(function)
+        x, y = (b.load_block(given, square(b, *shape)) for shape in ((64, length), (length, 64)))
+        b.store_block(out, square(b, 64, 64), b.dot(x, y, b.full(b.const(0, INT32), (64, 64))))
+        roll_products(function, target, aliased=False)
+        assert any(op.code == "loop" for op in walk(function.body)) == is_loop
+
+
+@triton.jit
+def by_sum(x_ptr, y_ptr, z_ptr, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    m, k, n = tl.arange(0, M), tl.arange(0, K), tl.arange(0, N)
+    x = tl.load(x_ptr + m[:, None] * K + k[None, :])
+    y = tl.load(y_ptr + n[None, :] * K + k[:, None])
+    tl.store(z_ptr + m[:, None] * N + n[None, :], tl.sum(x[:, :, None] * y[None, :, :], axis=1))
+
+
+def test_a_product_as_a_sum_along_the_middle_axis(gpu: vkcompute.Runtime) -> None:
+    """256 elements per invocation are added by each; between invocations, lavapipe compiled it for minutes."""
+    x, y = numbers(128, 32), numbers(32, 32, seed=1)
+    result = run(gpu, by_sum, (1,), (x, y, np.zeros((128, 32), np.float32)), M=128, K=32, N=32)[2]
+    np.testing.assert_array_equal(result, x @ y.T)
+
+
+@pytest.mark.pure
+def test_large_reductions_have_short_code() -> None:
+    target = tile.Target(8, 1024, 32768, own_elements=128, sums=128)
+    types = {at: ArrayType("f", False, True) for at in range(3)}
+    options = BlockOptions(4, target, CompileOptions())
+    built = build(by_sum.definition, {3: 128, 4: 32, 5: 32}, types, options)
+    function = lowered(by_sum.definition, built, options).function
+    assert len(walk(function.body)) < 2000
+    assert not any(op.code in ("barrier", "subgroup") for op in walk(function.body))
