@@ -39,6 +39,7 @@ from vkcompute.compat.numba.errors import (
     NumbaPerformanceWarning,
     NumbaTypeError,
     TypingError,
+    in_words_of_numba,
 )
 from vkcompute.compat.numba.folded_grids import FoldedGrid
 from vkcompute.compat.numba.language import RAISED, CooperativeError, NumbaKernels
@@ -266,7 +267,7 @@ class Dispatcher:
 
     def _translated(self, error: KernelError, block: tuple[int, int, int] = (1, 1, 1)) -> Exception:
         """Returns Numba's exception for an error of the compiler, or of the device."""
-        text = str(error)
+        text = in_words_of_numba(str(error))
         if (raised := _RAISED.search(text)) is None:
             if "calls itself" in text:
                 text = f"cannot type infer runaway recursion: {text}"
