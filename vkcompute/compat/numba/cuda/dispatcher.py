@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba import config, types
+from vkcompute.compat.numba import config, simulation, types
 from vkcompute.compat.numba.cuda import resources
 from vkcompute.compat.numba.cuda.arguments import (
     argument,
@@ -23,6 +23,7 @@ from vkcompute.compat.numba.cuda.arguments import (
     is_like,
     is_safe,
     is_same,
+    on_host,
     type_of_argument,
 )
 from vkcompute.compat.numba.cuda.arrays import (
@@ -174,6 +175,8 @@ class Dispatcher:
         return ForAll(self, ntasks, tpb, stream, sharedmem)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        if self.is_device and simulation.current() is not None:
+            return self.py_func(*args, **named)
         if self.is_device:
             raise RuntimeError(f"{self.__name__} is a device function; call it in a kernel")
         raise ValueError(
@@ -189,6 +192,14 @@ class Dispatcher:
             raise TypeError(f"{self.__name__} takes {self._n} arguments; got {len(args)}")
         if self.is_device:
             raise RuntimeError("Cannot compile a device function as a kernel")
+        if config.ENABLE_CUDASIM:
+            with on_host(args) as hosts:
+                simulation.simulate(self.py_func, hosts, grid, block, int(sharedmem))
+        else:
+            self._launch(args, grid, block, int(sharedmem))
+
+    def _launch(self, args: Sequence[Any], grid: Any, block: Any, sharedmem: int) -> None:
+        """Launches the kernel on the device."""
         back: list[tuple[DeviceNDArray, Any]] = []
         for extension in reversed(self.extensions):
             args = [extension.prepare_args(type_of_argument(arg), arg, stream=0, retr=[])[1] for arg in args]
@@ -203,7 +214,7 @@ class Dispatcher:
         forms += [None] * len(self._device_globals)
         given += [as_device_array(array).array for array in self._device_globals]
         try:
-            future = self._launched(tuple(forms), int(sharedmem), LaunchConfig(grid, block), tuple(given))
+            future = self._launched(tuple(forms), sharedmem, LaunchConfig(grid, block), tuple(given))
             if self.targetoptions.get("debug"):
                 future.result()
         except KernelError as error:
