@@ -34,6 +34,7 @@ from vkcompute.compat.numba.cuda.arrays import (
 )
 from vkcompute.compat.numba.cuda.device_globals import device_globals
 from vkcompute.compat.numba.cuda.devices import get_current_device
+from vkcompute.compat.numba.cuda.repeated_launches import Repeated, kept, steps_of
 from vkcompute.compat.numba.errors import (
     KernelRuntimeError,
     NumbaInvalidConfigWarning,
@@ -124,6 +125,8 @@ class Dispatcher:
         self.device_signatures = tuple(signatures) if self.is_device else ()
         self._n = len(self.definition.parameters)
         self._launchers: dict[Any, Launcher] = {}
+        self._configured: dict[Any, Configured] = {}
+        self._repeated: dict[Any, Repeated] = {}
         self._keys: set[Any] = set()
         self.cooperative = "this_grid" in function.__code__.co_names
         self.specializations: dict[tuple[Type, ...], Dispatcher] = {}
@@ -162,8 +165,12 @@ class Dispatcher:
     def __getitem__(self, given: Any) -> Configured:
         if not isinstance(given, tuple) or not 2 <= len(given) <= 4:
             raise ValueError("must specify at least the griddim and blockdim")
-        griddim, blockdim, stream, sharedmem = (*given, 0, 0)[:4] if len(given) < 4 else given
-        return self.configure(griddim, blockdim, stream, sharedmem)
+        if type(given[0]) is not int or type(given[1]) is not int or len(given) > 2:
+            return self.configure(*given)
+        configured = self._configured.get(given)
+        if configured is None:
+            configured = kept(self._configured, given, self.configure(*given))
+        return configured
 
     def configure(self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> Configured:
         """Returns the kernel with a configuration."""
@@ -188,18 +195,26 @@ class Dispatcher:
 
     def launch(self, args: Sequence[Any], grid: Any, block: Any, sharedmem: int = 0) -> None:
         """Launches the kernel; returns immediately, unless an argument is copied to the host."""
+        if config.ENABLE_CUDASIM:
+            with on_host(args) as hosts:
+                simulation.simulate(self.py_func, hosts, grid, block, int(sharedmem))
+            return
+        key = (
+            grid,
+            block,
+            sharedmem,
+            *[arg.array.launch_key if type(arg) is DeviceNDArray else type(arg) for arg in args],
+        )
+        repeated = self._repeated.get(key)
+        if repeated is None or not repeated(args):
+            self._launch(key, args, grid, block, int(sharedmem))
+
+    def _launch(self, key: Any, args: Sequence[Any], grid: Any, block: Any, sharedmem: int) -> None:
+        """Launches the kernel, and keeps the steps for launches with the same key."""
         if len(args) != self._n:
             raise TypeError(f"{self.__name__} takes {self._n} arguments; got {len(args)}")
         if self.is_device:
             raise RuntimeError("Cannot compile a device function as a kernel")
-        if config.ENABLE_CUDASIM:
-            with on_host(args) as hosts:
-                simulation.simulate(self.py_func, hosts, grid, block, int(sharedmem))
-        else:
-            self._launch(args, grid, block, int(sharedmem))
-
-    def _launch(self, args: Sequence[Any], grid: Any, block: Any, sharedmem: int) -> None:
-        """Launches the kernel on the device."""
         back: list[tuple[DeviceNDArray, Any]] = []
         for extension in reversed(self.extensions):
             args = [extension.prepare_args(type_of_argument(arg), arg, stream=0, retr=[])[1] for arg in args]
@@ -226,6 +241,12 @@ class Dispatcher:
             self._note(args)
         for device, host in back:
             device.copy_to_host(host)
+        is_plain = len(given) == self._n and not (any(forms) or self.extensions or self.cooperative)
+        if is_plain and not self.targetoptions.get("debug"):
+            steps = steps_of(args, given, is_typed=kinds is not None)
+            if steps is not None:
+                launcher = self._launchers[sharedmem, False, False, ""]
+                kept(self._repeated, key, Repeated(launcher, LaunchConfig(grid, block), steps))
 
     def _launched(self, forms: tuple[Any, ...], sharedmem: int, config: LaunchConfig, given: tuple[Any, ...]) -> Any:
         """Launches the kernel; again as a cooperative one, if it turns out to be one."""
