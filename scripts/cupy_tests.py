@@ -128,6 +128,7 @@ def replace(checkout: Path) -> None:
         vars(getattr(cupy, name)).setdefault("__path__", [])
     cupy.testing = importlib.import_module("cupy.testing")
     cupy._core = importlib.import_module("cupy._core")
+    cupy._core.ndarray = cupy.ndarray
     states = importlib.import_module("vkcompute.compat.cupy.random_states")
     for name, module in (("generator", states), ("distributions", cupy.random), ("bit_generator", cupy.random)):
         setattr(cupy.random, f"_{name}", module)

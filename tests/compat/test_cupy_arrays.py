@@ -300,3 +300,46 @@ def test_einsum_of_one_array_is_a_view_with_its_dtype() -> None:
     assert (turned.dtype, turned.base is x) == (np.float32, True)
     empty = cp.zeros((0, 1))
     assert cp.einsum("ij", empty).base is empty
+
+
+def test_ravel_closes_gaps_and_conj_of_real_numbers_is_the_array() -> None:
+    x = cp.arange(10)[::2]
+    for flat in (x.ravel(), cp.ravel(x), cp.broadcast_to(cp.arange(1), (3,)).ravel()):
+        assert flat.flags.c_contiguous
+    assert x.ravel().tolist() == [0, 2, 4, 6, 8]
+    assert x.conj() is x
+    assert cp.array([True]).conj().dtype == bool
+    assert cp.array([1j]).conjugate().tolist() == [-1j]
+
+
+def test_append_takes_the_dtype_of_both() -> None:
+    for values in (10, [10], 1.5, np.int16(3)):
+        of_numpy = np.append(np.arange(3, dtype=np.uint8), values)
+        ours = cp.append(cp.arange(3, dtype=np.uint8), values)
+        assert ours.dtype == of_numpy.dtype
+        assert ours.tolist() == of_numpy.tolist()
+
+
+def test_indices_of_a_mask_by_a_function_of_cupy() -> None:
+    for k in (0, 1, -1):
+        ours, of_numpy = cp.mask_indices(4, cp.triu, k), np.mask_indices(4, np.triu, k)
+        assert [part.tolist() for part in ours] == [part.tolist() for part in of_numpy]
+
+
+def test_capsules_of_dlpack() -> None:
+    x = cp.arange(6).reshape(2, 3)
+    for taken in (cp.fromDlpack(x.toDlpack()), cp.from_dlpack(x), cp.from_dlpack(x.get(), copy=True)):
+        assert taken.tolist() == x.tolist()
+    assert cp.from_dlpack(x, copy=True).data.ptr != x.data.ptr
+
+
+def test_names_of_modules_that_programs_use() -> None:
+    assert cp.lib.stride_tricks.as_strided(cp.arange(4), (2,), (16,)).tolist() == [0, 2]
+    assert len(cp.random.bytes(5)) == 5
+    assert cp._default_memory_pool.used_bytes() == cp.get_default_memory_pool().used_bytes()
+    assert issubclass(cp.cuda.memory.OutOfMemoryError, MemoryError)
+    with cp.cuda.profile():
+        cp.cuda.nvtx.RangePush("step")
+        cp.cuda.nvtx.RangePop()
+    properties = cp.cuda.runtime.getDeviceProperties(0)
+    assert properties["maxThreadsDim"][0] >= properties["warpSize"]

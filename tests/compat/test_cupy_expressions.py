@@ -78,8 +78,8 @@ def test_arguments_of_kernels() -> None:
             make(name="1")
         with pytest.raises(NotImplementedError, match="no preamble"):
             make(preamble="#define N 3")
-    with pytest.raises(NotImplementedError, match="no preamble, loop_prep or after_loop"):
-        cp.ElementwiseKernel("T x", "T z", "z = x", loop_prep="int k = 0")
+    with pytest.raises(NotImplementedError, match="no preamble and no after_loop"):
+        cp.ElementwiseKernel("T x", "T z", "z = x", after_loop="int k = 0")
 
 
 def test_identities() -> None:

@@ -227,3 +227,62 @@ def test_spectrum() -> None:
     power = cp.abs(cp.fft.rfft(signal))
     assert sorted(cp.argsort(power)[-2:].tolist()) == [12, 30]
     assert int(cp.argmax(power)) == 12
+
+
+def test_kernel_with_a_text_before_it() -> None:
+    """The weights of a Hilbert transform, whose constants are computed once."""
+    weights = cp.ElementwiseKernel(
+        "",
+        "T w",
+        "if (i == 0 || (!odd && i == middle)) { w = 1.0; } else if (i < middle + odd) { w = 2.0; } else { w = 0.0; }",
+        "weights",
+        loop_prep="const bool odd { _ind.size() & 1 }; const int middle = static_cast<int>(0.5 * _ind.size())",
+    )
+    for n in (7, 8):
+        w = cp.empty(n)
+        weights(w)
+        expected = np.zeros(n)
+        expected[1 : (n + 1) // 2], expected[0] = 2, 1
+        expected[n // 2] = 1 if n % 2 == 0 else 2
+        assert w.tolist() == expected.tolist()
+    with pytest.raises(cp.cuda.compiler.CompileException, match="middle is constant"):
+        cp.ElementwiseKernel("", "T w", "middle += 1; w = middle", "counted", loop_prep="int middle = 0;")(cp.empty(3))
+    with pytest.raises(cp.cuda.compiler.CompileException, match="w is constant"):
+        cp.ElementwiseKernel("", "T w", "w = 1", "written", loop_prep="w = 0;")(cp.empty(3))
+
+
+def test_pooling_of_regions() -> None:
+    pool = cp.ElementwiseKernel(
+        "raw T image, T scale, int32 height, int32 width, int32 n, raw T regions",
+        "T largest, int32 position",
+        """
+        int column = i % n, row = (i / n) % n, region = i / n / n;
+        int left = round(regions[region * 4 + 0] * scale);
+        int top = round(regions[region * 4 + 1] * scale);
+        int w = max((int)round(regions[region * 4 + 2] * scale) - left + 1, 1);
+        int h = max((int)round(regions[region * 4 + 3] * scale) - top + 1, 1);
+        int y0 = min(max(static_cast<int>(floor(row * static_cast<float>(h) / n)) + top, 0), height);
+        int y1 = min(max(static_cast<int>(ceil((row + 1) * static_cast<float>(h) / n)) + top, 0), height);
+        int x0 = min(max(static_cast<int>(floor(column * static_cast<float>(w) / n)) + left, 0), width);
+        int x1 = min(max(static_cast<int>(ceil((column + 1) * static_cast<float>(w) / n)) + left, 0), width);
+        T best = y1 <= y0 || x1 <= x0 ? 0 : -1E+37;
+        int at = -1;
+        for (int y = y0; y < y1; ++y)
+            for (int x = x0; x < x1; ++x)
+                if (image[y * width + x] > best) { best = image[y * width + x]; at = y * width + x; }
+        largest = best;
+        position = at;
+        """,
+        "pool",
+    )
+    image = np.random.default_rng(0).standard_normal((12, 16)).astype(np.float32)
+    regions = np.array([[0, 0, 11, 7], [4, 2, 15, 9]], np.float32)
+    largest, positions = cp.empty((2, 2, 2), np.float32), cp.empty((2, 2, 2), np.int32)
+    pool(cp.asarray(image), 1.0, 12, 16, 2, cp.asarray(regions), largest, positions)
+    for region, (x0, y0, x1, y1) in enumerate(regions.astype(int)):
+        part = image[y0 : y1 + 1, x0 : x1 + 1]
+        h, w = part.shape
+        for row, column in np.ndindex(2, 2):
+            cell = part[row * h // 2 : -(-(row + 1) * h // 2), column * w // 2 : -(-(column + 1) * w // 2)]
+            assert largest[region, row, column].item() == cell.max()
+            assert image.ravel()[positions[region, row, column].item()] == cell.max()

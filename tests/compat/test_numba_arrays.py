@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -119,3 +122,67 @@ def test_a_stream_of_a_foreign_array_is_waited_for(monkeypatch: pytest.MonkeyPat
     target = cuda.device_array(3, np.float32)
     result = double(np.float32([1, 2, 3]), out=Foreign(target))
     assert result.copy_to_host().tolist() == target.copy_to_host().tolist() == [2, 4, 6]
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning")
+@pytest.mark.usefixtures("float64_device")
+def test_repeated_launches_take_what_the_first_one_takes() -> None:
+    @cuda.jit
+    def kernel(out, number):
+        out[0] = number
+        out[1] = number / 2
+        out[2] = out.size
+
+    @cuda.jit("void(float64[:], int32)")
+    def typed(out, number):
+        out[0] = number
+
+    out, other = cuda.to_device(np.zeros(4)), cuda.to_device(np.zeros(6))
+    for number in (7, -7, 2**63, 5, -1, 7.5, -0.5, np.float32(0.1), np.uint8(255), True, 7):
+        kernel[1, 1](out, number)
+        assert out.copy_to_host()[:3].tolist() == [float(number), float(number) / 2, 4]
+        kernel[1, 1](other, number)
+        assert other.copy_to_host()[2] == 6
+    for number in (3, 2.7, -2.7, 2**32 + 5, np.int64(4), 3):
+        typed[1, 1](out, number)
+        assert out.copy_to_host()[0] == np.int64(number).astype(np.int32)
+    kernel[1, 1](out[::-1], 9)
+    assert out.copy_to_host()[::-1][:3].tolist() == [9, 4.5, 4]
+    with pytest.raises(TypeError, match="takes 2 arguments; got 1"):
+        kernel[1, 1](out)
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning")
+def test_repeated_launches_cost_a_bare_launch() -> None:
+    """The calls of Python functions are counted: times are noisy."""
+
+    @cuda.jit
+    def scaled(x, out, factor):
+        i = cuda.grid(1)
+        if i < x.size:
+            out[i] = factor * x[i]
+
+    @vc.kernel
+    def bare(x, out, factor: vc.float32):
+        i = vc.global_id(0)
+        if i < x.size:
+            out[i] = factor * x[i]
+
+    x, out = cuda.to_device(np.ones(64, np.float32)), cuda.to_device(np.zeros(64, np.float32))
+    ours = calls_of(lambda: scaled[1, 64](x, out, np.float32(2)))
+    least = calls_of(lambda: bare[1, 64](x.array, out.array, 2.0))
+    assert out.copy_to_host().tolist() == [2] * 64
+    assert ours <= 1.5 * least, (ours, least)
+
+
+def calls_of(launch: Callable[[], object]) -> int:
+    """Returns the number of calls of Python functions in a launch that repeats earlier ones."""
+    calls = []
+    for _ in range(3):
+        launch()
+    sys.setprofile(lambda frame, event, arg: calls.append(frame) if event == "call" else None)
+    try:
+        launch()
+    finally:
+        sys.setprofile(None)
+    return len(calls)

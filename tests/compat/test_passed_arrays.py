@@ -95,3 +95,25 @@ def test_work_in_several_interfaces_is_ordered_by_the_data() -> None:
     for _ in range(20):
         expected = np.float32((expected + 2) * 2 + 1)
     assert (y.copy_to_host() == expected).all()
+
+
+def test_chunks_of_dask_are_arrays_of_every_interface() -> None:
+    dask_array = pytest.importorskip("dask.array")
+    import vkcompute.dask  # noqa: F401  # registers the chunks
+
+    def changed(block: Any) -> Any:
+        out = block + 0
+        add_one(out, grid=4)
+        add_two[1, 4](out)
+        add_four[1, 4](cp.asarray(out))
+        add_five[(1,)](out, 4)
+        return vnp.asarray(scaled(cp.asarray(out)))
+
+    chunks = dask_array.arange(8, chunks=4, dtype=np.float32).to_backend("vkcompute")
+    result = chunks.map_blocks(changed, dtype=np.float32).compute(scheduler="synchronous")
+    first = chunks.blocks[0].compute(scheduler="synchronous")
+    assert type(result) is vc.Array
+    assert result.tolist() == [10 * (x + 12) for x in range(8)]
+    assert cuda.as_cuda_array(first).array is first
+    assert cp.sum(cp.asarray(first)).item() == 6
+    assert of_host(cuda.to_device(np.zeros(4, np.float32)).array + first).tolist() == [0, 1, 2, 3]

@@ -28,7 +28,7 @@ class StatementParser(Parser):
 
     def __init__(self, text: str, scope: Scope, end: str = "return") -> None:
         super().__init__(text, scope)
-        self._variables: dict[str, int] = {}
+        self._variables = {name: 1 for name, term in scope.names.items() if term.text.startswith("v_")}
         self._continuations: list[Lines] = [[end]]
 
     def lines(self) -> Lines:
@@ -98,9 +98,10 @@ class StatementParser(Parser):
                 self.refuse()
             if self.passes("="):
                 value = self._assigned(lines)
-            elif self.passes("("):
+            elif (opening := self.peek().text) in ("(", "{"):
+                self.take(opening)
                 value = self.expression()
-                self.take(")")
+                self.take(")" if opening == "(" else "}")
             elif kind is None or self.peek().text not in (",", ";", ""):
                 self.refuse()
             else:

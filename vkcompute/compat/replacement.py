@@ -1,7 +1,8 @@
-"""Our packages in the place of others, for libraries that import these."""
+"""What programs for other libraries expect: our packages in the place of theirs, and `CUDA_VISIBLE_DEVICES`."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,7 +19,8 @@ _OF_NUMBA = {
     "cuda.errors": "errors", "cuda.np": "",
     "cuda.np.numpy_support": "types", "cuda.random": "cuda.random", "cuda.types": "types", "cuda.typing": "types",
     "cuda.typing.typeof": "types", "cuda.kernels": "cuda", "cuda.kernels.transpose": "cuda.transposition",
-    "cuda.vector_types": "cuda.vector_types",
+    "cuda.vector_types": "cuda.vector_types", "cuda.libdevice": "cuda.libdevice", "cuda.extending": "extending",
+    "extending": "extending",
 }  # fmt: skip
 """Path of a module of Numba -> that of ours."""
 _OF_TRITON = (
@@ -28,6 +30,8 @@ _OF_TRITON = (
     "runtime.jit", "testing", "tools", "tools.tensor_descriptor",
 )  # fmt: skip
 """The modules that have Triton's paths."""
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_NO_DEVICE = "-1"
 
 
 def install_as_numba() -> None:
@@ -57,3 +61,28 @@ def _replace(package: str, modules: Mapping[str, str]) -> None:
         del sys.modules[name]
     for path, own_path in modules.items():
         sys.modules[f"{package}.{path}".rstrip(".")] = import_module(f"{ours}.{own_path}".rstrip("."))
+
+
+def choose_visible() -> None:
+    """Makes the first device of `CUDA_VISIBLE_DEVICES` this process's default: `VKCOMPUTE_DEVICE` takes its number.
+
+    Numbers are those of `vkcompute devices`. Nothing changes where `VKCOMPUTE_DEVICE` is set, or where the list begins
+    with an identifier of NVIDIA's. An empty list, or -1, hides all devices, as in CUDA.
+    """
+    given = os.environ.get(_VISIBLE)
+    if given is None or os.environ.get("VKCOMPUTE_DEVICE"):
+        return
+    first = given.split(",")[0].strip() or _NO_DEVICE
+    if first == _NO_DEVICE or first.isdecimal():
+        os.environ["VKCOMPUTE_DEVICE"] = first
+
+
+def hides_all() -> bool:
+    """True if `CUDA_VISIBLE_DEVICES` hides all devices."""
+    return os.environ.get("VKCOMPUTE_DEVICE") == _NO_DEVICE
+
+
+def explained(error: object) -> str:
+    """Returns the text of an error for which there is no device, with the variable that chose it."""
+    given = os.environ.get(_VISIBLE)
+    return str(error) if given is None else f"{error}; {_VISIBLE} is {given!r}"

@@ -96,11 +96,26 @@ def get_array_module(*args: Any) -> Any:
     return np
 
 
-def from_dlpack(x: Any) -> ndarray:
-    """Returns an array with the data of an object with `__dlpack__`."""
-    if isinstance(x, ndarray):
+class _Capsule:
+    """A capsule of DLPack, as an object that gives it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> ndarray:
+    """Returns an array with the data of an object with `__dlpack__`, or of its capsule; data of the host is copied."""
+    if type(x).__name__ == "PyCapsule":
+        x = _Capsule(x)
+    if isinstance(x, ndarray) and not copy:
         return ndarray._holding(x._array.view(), x)
-    result: ndarray = lifted(vnp.from_dlpack, host=True)(x)
+    result: ndarray = lifted(vnp.from_dlpack, host=True)(x, copy=copy)
     return result
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from vkcompute.compat.replacement import choose_visible
 from vkcompute.errors import VkComputeError
 from vkcompute.runtime.runtime import Runtime, current_runtime
+
+choose_visible()
 
 
 class CUDARuntimeError(VkComputeError):

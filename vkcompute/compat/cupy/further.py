@@ -62,6 +62,24 @@ def _places(name: str) -> Callable[..., Any]:
 argmax, argmin = map(_places, ("argmax", "argmin"))
 
 
+def ravel(a: Any, order: str = "C") -> Any:
+    """Returns the elements along one axis, without gaps."""
+    return a.ravel(order) if isinstance(a, (np.ndarray, ndarray)) else asarray(a).ravel(order)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> ndarray:
+    """Returns an array joined with values along an axis, or both flattened, in the dtype of both."""
+    return _append(arr, asarray(values), axis)  # type: ignore[no-any-return]
+
+
+def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> Any:
+    """Returns the indices of a matrix of n rows that a function such as `triu` leaves."""
+    return mask_func(ndarray._holding(vnp.ones((n, n), int)), k).nonzero()
+
+
+_append = lifted(vnp.append, host=True)
+
+
 def sort_complex(a: ndarray) -> ndarray:
     """Returns the elements as complex numbers, sorted; complex128 for all but integers of 8 and 16 bits."""
     is_single = a.dtype.char in "bBhHF"

@@ -82,10 +82,10 @@ def _typedefs(types: Mapping[str, str]) -> dict[str, np.dtype[Any]]:
 @functools.lru_cache(maxsize=512)
 def compiled(
     operation: str, ins: tuple[Parameter, ...], outs: tuple[Parameter, ...], is_array: tuple[bool, ...],
-    dtypes: tuple[str, ...], types: tuple[tuple[str, str], ...],
+    dtypes: tuple[str, ...], types: tuple[tuple[str, str], ...], before: str = "",
 ) -> Any:  # fmt: skip
     """Returns the kernel of a text; arguments are those of `kernel_text`."""
-    text = _translated(operation, lambda: kernel_text(operation, ins, outs, is_array, dtypes, dict(types)))
+    text = _translated(operation, lambda: kernel_text(operation, ins, outs, is_array, dtypes, dict(types), before))
     return kernel(_translated(operation, lambda: _executed(text, "kernel_of_text")), source=text)
 
 
@@ -97,7 +97,7 @@ def _executed(text: str, name: str) -> Any:
 
 def kernel_text(
     operation: str, ins: Sequence[Parameter], outs: Sequence[Parameter], is_array: Sequence[bool],
-    dtypes: Sequence[str], types: Mapping[str, str],
+    dtypes: Sequence[str], types: Mapping[str, str], before: str = "",
 ) -> str:  # fmt: skip
     """Returns a kernel in Python for a text in C.
 
@@ -105,6 +105,7 @@ def kernel_text(
         is_array: for each input, True for an array.
         dtypes: those of inputs and results.
         types: the dtypes of letters.
+        before: a text whose variables the other one reads.
     """
     size = Term("np.int64(_n)", LONG)
     scope = Scope({"i": Term("np.int64(i)", LONG), "n": size, "_ind.size()": size}, typedefs=_typedefs(types))
@@ -119,8 +120,11 @@ def kernel_text(
         text = f"{text}[i]" if has_elements else text
         scope.names[parameter.name] = Term(text, np.dtype(dtype))
         constants |= {text} if is_input else set()
-    scope.constants = frozenset(constants)
-    lines = StatementParser(operation, scope).lines()
+    given = set(scope.names)
+    scope.constants = frozenset({term.text for term in scope.names.values()} | {*scope.arrays})
+    lines = StatementParser(before, scope).lines()
+    scope.constants = frozenset(constants | {term.text for name, term in scope.names.items() if name not in given})
+    lines += StatementParser(operation, scope).lines()
     arguments = ", ".join([f"p_{parameter.name}" for parameter in (*outs, *ins)] + ["_n"])
     body = "\n".join(f"        {line}" for line in lines or ["pass"])
     return f"def kernel_of_text({arguments}):\n    i = _global_id(0)\n    if i < _n:\n{body}\n"

@@ -78,7 +78,8 @@ class ElementwiseKernel:
         in_params, out_params: parameters, as `T x, raw float32 y`. Letters are types that the arguments bind.
         operation: the text, as `z = x * x + y[i]`.
         name, reduce_dims, no_return, return_tuple: as in CuPy.
-        preamble, options: as in CuPy; a preamble in C is refused, and so are `loop_prep` and `after_loop`.
+        preamble, options: as in CuPy; a preamble in C is refused, and so is `after_loop`. `loop_prep` declares
+            variables that the text reads.
 
     Attributes:
         in_params, out_params: the parameters.
@@ -88,7 +89,8 @@ class ElementwiseKernel:
         self, in_params: str, out_params: str, operation: str, name: str = "kernel", reduce_dims: bool = True,
         preamble: str = "", no_return: bool = False, return_tuple: bool = False, **options: Any,
     ) -> None:  # fmt: skip
-        _require_plain(name, preamble, *(options.get(key, "") for key in ("loop_prep", "after_loop")))
+        _require_plain(name, preamble, options.get("after_loop", ""))
+        self._before = options.get("loop_prep", "")
         self.in_params, self.out_params = parameters_of(in_params), parameters_of(out_params)
         self.params, self.operation, self.name, self.__name__ = self.in_params + self.out_params, operation, name, name
         self.nin, self.nout = len(self.in_params), len(self.out_params)
@@ -158,7 +160,8 @@ class ElementwiseKernel:
         """Returns the kernel for dtypes and kinds of arguments."""
         is_array = tuple([isinstance(value, Array) for value in inputs])
         dtypes = tuple([value.dtype.name for value in inputs] + [dtype.name for dtype in outs])
-        return compiled(self.operation, tuple(self.in_params), tuple(self.out_params), is_array, dtypes, types.names)
+        ins, outs_of = tuple(self.in_params), tuple(self.out_params)
+        return compiled(self.operation, ins, outs_of, is_array, dtypes, types.names, self._before)
 
 
 def _require_plain(name: str, *texts: str) -> None:
@@ -167,7 +170,7 @@ def _require_plain(name: str, *texts: str) -> None:
         raise ValueError(f'Invalid kernel name: "{name}"')
     if any(text.strip() for text in texts):
         raise NotImplementedError(
-            "the text of a kernel has no preamble, loop_prep or after_loop, which are not translated; write the "
+            "the text of a kernel has no preamble and no after_loop, which are not translated; write the "
             "function as vc.function, and a jit.rawkernel that calls it"
         )
 

@@ -124,6 +124,17 @@ class _Methods(ndarray):
             return self.real.astype(dtype, order)  # type: ignore[no-any-return]
         return _astype(self, dtype, order, casting or "unsafe", copy=copy)  # type: ignore[no-any-return]
 
+    def conj(self, out: Any = None) -> Any:
+        """Returns the conjugates; of real numbers the array itself."""
+        return self if out is None and self._array.dtype.kind != "c" else _conj(self, out)
+
+    conjugate = conj
+
+    def ravel(self, order: str = "C") -> ndarray:
+        """Returns the elements along one axis, without gaps."""
+        result: ndarray = _ravel(self, order)
+        return result if result._array.contiguous else result.copy()
+
     def ptp(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Returns the distance from the minimum to the maximum along axes."""
         return _ptp(self, axis, out, keepdims)
@@ -208,6 +219,7 @@ class _Methods(ndarray):
         return ours(*args, **options)
 
 
+_conj, _ravel = lifted(vnp.conj), lifted(vnp.ravel)
 _astype, _ptp, _set = lifted(vnp.astype), lifted(vnp.ptp), lifted(Array.__setitem__, host=True)
 
 

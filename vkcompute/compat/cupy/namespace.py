@@ -94,6 +94,7 @@ def _names() -> dict[str, Any]:
         ndarray=ndarray,
         ufunc=ufunc,
         flatiter=methods.flatiter,
+        _default_memory_pool=pools.get_default_memory_pool(),
     )
     for module in (conversion, exceptions, further, kernels, polynomials, pools, scalars):
         names.update({

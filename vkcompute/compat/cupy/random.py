@@ -110,6 +110,11 @@ def default_rng(seed: Any = None) -> Generator:
     return Generator(seed if isinstance(seed, BitGenerator) else XORWOW(seed))
 
 
+def bytes(length: int) -> Any:
+    """Returns random bytes, of the host."""
+    return get_random_state().randint(0, 256, length, np.uint8).tobytes()
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or not hasattr(RandomState, name):
         raise AttributeError(f"vkcompute.compat.cupy.random has no {name}", name=name)

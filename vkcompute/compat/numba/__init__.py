@@ -5,17 +5,17 @@ from vkcompute.compat.numba import cuda, float32
 
 from __future__ import annotations
 
-from vkcompute.compat.numba import config, cuda, errors, types
+from vkcompute.compat.numba import config, cuda, errors, extending, types
 from vkcompute.compat.numba import types as numpy_support  # noqa: F401  # Numba has its functions there
 from vkcompute.compat.numba.cuda.vectorizers import guvectorize, vectorize
-from vkcompute.compat.numba.host_functions import jit, njit
+from vkcompute.compat.numba.extending import jit, njit, prange
 from vkcompute.compat.numba.types import *  # noqa: F403
 from vkcompute.compat.numba.types import from_dtype, typeof
 from vkcompute.compat.replacement import install_as_numba
 
 __all__ = [
-    "config", "cuda", "errors", "from_dtype", "guvectorize", "install_as_numba", "jit", "njit", "typeof", "types",
-    "vectorize",
+    "config", "cuda", "errors", "extending", "from_dtype", "guvectorize", "install_as_numba", "jit", "njit", "prange",
+    "typeof", "types", "vectorize",
     *types.__all__,
 ]  # fmt: skip
 

@@ -2,6 +2,27 @@
 
 from __future__ import annotations
 
+_WORDS = {
+    "vc.local(shape, dtype) or [0] * n": "cuda.local.array(shape, dtype)",
+    "vc.local(shape, dtype)": "cuda.local.array(shape, dtype)",
+    "vc.shared(shape, dtype)": "cuda.shared.array(shape, dtype)",
+    "vc.random.uniform(counter, key)": "xoroshiro128p_uniform_float32(states, cuda.grid(1))",
+    "vc.barrier()": "cuda.syncthreads()",
+    "vc.local_size(axis)": "cuda.blockDim.x",
+    "vc.global_id(axis)": "cuda.grid(ndim)",
+    "make vectors, as vc.float32x3(x, y, z), or add products": "add products",
+    "; see vc.kernel for what is": "; docs/numba.md lists what is",
+    "those that help(vc.kernel) lists": "those of math, cuda and NumPy that docs/numba.md lists",
+}
+"""Words of the language of kernels in errors -> Numba's; longer ones first."""
+
+
+def in_words_of_numba(text: str) -> str:
+    """Returns the text of an error of the language of kernels, with Numba's names in its remedy."""
+    for word, numbas in _WORDS.items():
+        text = text.replace(word, numbas)
+    return text
+
 
 class NumbaWarning(Warning):
     """Base of Numba's warnings."""

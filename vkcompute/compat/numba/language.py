@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from enum import EnumMeta
-from functools import partial
+from functools import partial, wraps
 from types import EllipsisType, FunctionType
 from typing import Any, NoReturn, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.compat.numba import part_functions as parts
+from vkcompute.compat.numba import simulation
 from vkcompute.compat.numba.array_choices import ArrayChoice, ArrayChoices, chosen
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.ranges import NumbaRange
@@ -49,8 +50,15 @@ def in_kernels(emit: Callable[..., Any]) -> Callable[[_Function], _Function]:
     """Registers the decorated function, whose calls in a kernel are built by `emit`, given the compiler."""
 
     def decorate(function: _Function) -> _Function:
-        NAMES[function] = emit
-        return function
+        @wraps(function)
+        def call(*args: Any, **named: Any) -> Any:
+            thread, simulated = simulation.current(), simulation.NAMES.get(function.__qualname__)
+            if thread is None or simulated is None:
+                return function(*args, **named)
+            return simulated(thread, *args, **named)
+
+        NAMES[call] = emit
+        return call  # type: ignore[return-value]
 
     return decorate
 
@@ -126,8 +134,35 @@ class Readable:
     def __init__(self, name: str, read: Callable[[Any, str], Any], *attributes: str) -> None:
         self.name, self.read, self.attributes = name, read, attributes
 
+    def __getattr__(self, name: str) -> Any:
+        if name in vars(self).get("attributes", ()) and (thread := simulation.current()) is not None:
+            return simulation.read(thread, self.name, name)
+        raise AttributeError(f"{self!r} has no attribute {name!r} on the host")
+
     def __repr__(self) -> str:
         return f"<{self.name} of kernels>"
+
+
+def _as_number(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns an operator of a name that is a number in simulated kernels."""
+    return lambda self, *others: NotImplemented if simulation.current() is None else operator(int(self), *others)
+
+
+class ReadableNumber(Readable):
+    """A name that is a number in kernels, as `cuda.laneid`."""
+
+    __hash__ = Readable.__hash__
+
+    def __index__(self) -> int:
+        if (thread := simulation.current()) is None:
+            raise TypeError(f"{self!r} has no value on the host")
+        return simulation.read(thread, self.name)
+
+    for _name in (
+        "add", "and", "eq", "floordiv", "ge", "gt", "le", "lshift", "lt", "mod", "mul", "ne", "or", "radd", "rmod",
+        "rmul", "rshift", "rsub", "sub", "truediv", "xor",
+    ):  # fmt: skip
+        locals()[f"__{_name}__"] = _as_number(getattr(int, f"__{_name}__"))
 
 
 def _name(e: Evaluator, node: ast.Name) -> Any:

@@ -126,7 +126,7 @@ def _simulated(
     # There are no device arrays before their module is imported.
     array_class = getattr(sys.modules.get("vkcompute.runtime.memory.array"), "Array", ())
     marks = _marks([arg for arg in given if isinstance(arg, array_class)])
-    arrays = _on_host(given, array_class)
+    arrays = on_host(given, array_class)
     signature = tuple(map(_kind, arrays, all_leaf_names(definition.parameters, forms)))
     options = CompileOptions(config.local_size, forms=forms)
     try:
@@ -258,7 +258,7 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
         SIMULATED.reset(token)
 
 
-def _on_host(args: list[Any], array_class: Any) -> list[Any]:
+def on_host(args: list[Any], array_class: Any) -> list[Any]:
     """Returns the arguments with host arrays for device arrays, which share memory as those do.
 
     Raises:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from vkcompute.compat.cupy import devices as _devices
 from vkcompute.compat.cupy.cuda import compiler as compiler
 from vkcompute.compat.cupy.cuda import runtime as runtime
+from vkcompute.compat.cupy.cuda import tools as _tools
 from vkcompute.compat.cupy.cuda.stream import Event as Event
 from vkcompute.compat.cupy.cuda.stream import Stream as Stream
 from vkcompute.compat.cupy.cuda.stream import get_current_stream as get_current_stream
 from vkcompute.compat.cupy.cuda.stream import get_elapsed_time as get_elapsed_time
+from vkcompute.compat.cupy.cuda.tools import profile as profile
 from vkcompute.compat.cupy.devices import Device as Device
 from vkcompute.compat.cupy.devices import get_device_id as get_device_id
 from vkcompute.compat.cupy.pointers import Memory as Memory
@@ -35,6 +37,8 @@ def set_allocator(allocator: object = None) -> None:
 
 device = _devices
 """The module of devices, by CuPy's name."""
+memory = nvtx = profiler = _tools
+"""Modules of memory and of tools, by CuPy's names."""
 
 
 @contextlib.contextmanager

@@ -54,5 +54,7 @@ def getDeviceProperties(device: int) -> dict[str, Any]:  # noqa: N802
     return {
         "name": str(runtime.device.name).encode(), "totalGlobalMem": memGetInfo()[1], "major": 0, "minor": 0,
         "maxThreadsPerBlock": int(limits["maxComputeWorkGroupInvocations"]),
-        "sharedMemPerBlock": int(limits["maxComputeSharedMemorySize"]), "warpSize": 32,
+        "sharedMemPerBlock": int(limits["maxComputeSharedMemorySize"]), "warpSize": 32, "multiProcessorCount": 8,
+        "maxGridSize": tuple(limits["maxComputeWorkGroupCount"]),
+        "maxThreadsDim": tuple(limits["maxComputeWorkGroupSize"]),
     }  # fmt: skip

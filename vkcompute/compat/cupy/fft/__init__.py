@@ -6,6 +6,7 @@ from typing import Any
 
 import vkcompute.numpy.fft as _functions
 from vkcompute.compat.cupy import methods  # noqa: F401  # the methods of results
+from vkcompute.compat.cupy.fft import config as config
 from vkcompute.compat.cupy.lifting import lifted
 
 

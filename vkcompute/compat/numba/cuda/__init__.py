@@ -5,7 +5,7 @@ from __future__ import annotations
 from vkcompute.compat.numba import config, types
 from vkcompute.compat.numba.cuda import arrays as devicearray
 from vkcompute.compat.numba.cuda import driver as cudadrv
-from vkcompute.compat.numba.cuda import vector_types
+from vkcompute.compat.numba.cuda import libdevice, vector_types
 from vkcompute.compat.numba.cuda.arguments import In, InOut, Out
 from vkcompute.compat.numba.cuda.arrays import (
     DeviceNDArray,
@@ -37,6 +37,7 @@ from vkcompute.compat.numba.cuda.devices import (
     select_device,
 )  # fmt: skip
 from vkcompute.compat.numba.cuda.dispatcher import jit
+from vkcompute.compat.numba.cuda.driver import driver as runtime
 from vkcompute.compat.numba.cuda.functions import brev, cbrt, clz, ffs, fma, popc, selp
 from vkcompute.compat.numba.cuda.half import fp16
 from vkcompute.compat.numba.cuda.host_arrays import (
@@ -99,9 +100,10 @@ __all__ = [
     "device_array_like", "eq_sync", "event", "event_elapsed_time", "external_stream", "ffs", "fma", "fp16",
     "from_cuda_array_interface", "get_current_device", "gpus", "grid", "gridDim", "gridsize", "guvectorize",
     "is_available", "is_cuda_array", "is_float16_supported", "is_supported_version", "jit", "laneid", "lanemask_lt",
-    "legacy_default_stream", "list_devices", "local", "managed_array", "mapped", "mapped_array", "mapped_array_like",
+    "legacy_default_stream", "libdevice", "list_devices", "local", "managed_array", "mapped", "mapped_array",
+    "mapped_array_like",
     "match_all_sync", "match_any_sync", "nanosleep", "per_thread_default_stream", "pinned", "pinned_array",
-    "pinned_array_like", "popc", "profile_start", "profile_stop", "profiling", "reduce", "require_context",
+    "pinned_array_like", "popc", "profile_start", "profile_stop", "profiling", "reduce", "require_context", "runtime",
     "select_device", "selp", "shared", "shfl_down_sync", "shfl_sync", "shfl_up_sync", "shfl_xor_sync", "stream",
     "synchronize", "syncthreads", "syncthreads_and", "syncthreads_count", "syncthreads_or", "syncwarp", "threadIdx",
     "threadfence", "threadfence_block", "threadfence_system", "to_device", "types", "vectorize", "warpsize",

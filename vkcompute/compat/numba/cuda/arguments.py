@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba import types
+from vkcompute.compat.numba import simulation, types
 from vkcompute.compat.numba.cuda.arrays import (
     DeviceNDArray,
     as_device_array,
@@ -81,6 +83,20 @@ def argument(arg: Any, kind: Type | None, back: list[tuple[DeviceNDArray, Any]])
     if is_cuda_array(value):
         return _viewed(as_device_array(value).array, kind)
     return _number(value, kind)
+
+
+@contextmanager
+def on_host(args: Sequence[Any]) -> Iterator[list[Any]]:
+    """Gives arguments with arrays of the host for those of the device, which take the elements at the end."""
+    from vkcompute.jit.simulator.launch import on_host as on_memory  # seldom needed
+
+    given = [arg.value if isinstance(arg, Transfer) else arg for arg in args]
+    given = [as_device_array(arg).array if is_cuda_array(arg) else arg for arg in given]
+    hosts = on_memory(given, Array)
+    yield [simulation.fielded(host) if isinstance(host, np.ndarray) else host for host in hosts]
+    for device, host in zip(given, hosts, strict=True):
+        if device is not host and host.flags.writeable:
+            device.write(host)
 
 
 def _number(value: Any, kind: Type | None) -> Any:

@@ -7,8 +7,23 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from vkcompute.compat.numba.errors import CudaSupportError
+from vkcompute.compat.replacement import choose_visible, explained, hides_all
 from vkcompute.errors import VkComputeError
 from vkcompute.runtime.runtime import Runtime, current_runtime
+
+choose_visible()
+_LIMITS: dict[str, tuple[str, int | None]] = {
+    **{f"MAX_BLOCK_DIM_{axis}": ("maxComputeWorkGroupSize", at) for at, axis in enumerate("XYZ")},
+    **{f"MAX_GRID_DIM_{axis}": ("maxComputeWorkGroupCount", at) for at, axis in enumerate("XYZ")},
+    "MAX_SHARED_MEMORY_PER_BLOCK": ("maxComputeSharedMemorySize", None),
+}
+"""An attribute of CUDA's devices -> the limit of Vulkan, and the axis."""
+_SAME = {
+    "ASYNC_ENGINE_COUNT": 1, "CAN_MAP_HOST_MEMORY": 1, "COMPUTE_CAPABILITY_MAJOR": 7, "COMPUTE_CAPABILITY_MINOR": 5,
+    "CONCURRENT_KERNELS": 1, "INTEGRATED": 0, "MANAGED_MEMORY": 0, "MAX_REGISTERS_PER_BLOCK": 65536, "PCI_BUS_ID": 0,
+    "PCI_DEVICE_ID": 0, "PCI_DOMAIN_ID": 0, "TOTAL_CONSTANT_MEMORY": 65536, "UNIFIED_ADDRESSING": 0,
+}  # fmt: skip
+"""Attributes whose value no limit of Vulkan tells: programs print them."""
 
 
 class MemoryInfo(NamedTuple):
@@ -61,6 +76,15 @@ class Device:
     def MULTIPROCESSOR_COUNT(self) -> int:  # noqa: N802
         """A number of blocks that keeps the device busy."""
         return 8
+
+    def __getattr__(self, name: str) -> int:
+        if name in _LIMITS:
+            limit, axis = _LIMITS[name]
+            value = self.runtime.device.physical.limits[limit]
+            return int(value if axis is None else value[axis])
+        if name not in _SAME:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return _SAME[name]
 
     def get_primary_context(self) -> Context:
         """Returns its context."""
@@ -130,7 +154,7 @@ class _Devices:
     @property
     def lst(self) -> list[Device]:
         """All devices."""
-        return [_DEVICE]
+        return [] if hides_all() else [_DEVICE]
 
     @property
     def current(self) -> Device:
@@ -168,7 +192,7 @@ def cuda_error() -> Exception | None:
     try:
         current_runtime()
     except (VkComputeError, OSError) as error:
-        return CudaSupportError(str(error))
+        return CudaSupportError(explained(error))
     return None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba import config, types
+from vkcompute.compat.numba import config, simulation, types
 from vkcompute.compat.numba.cuda import resources
 from vkcompute.compat.numba.cuda.arguments import (
     argument,
@@ -23,6 +23,7 @@ from vkcompute.compat.numba.cuda.arguments import (
     is_like,
     is_safe,
     is_same,
+    on_host,
     type_of_argument,
 )
 from vkcompute.compat.numba.cuda.arrays import (
@@ -33,12 +34,14 @@ from vkcompute.compat.numba.cuda.arrays import (
 )
 from vkcompute.compat.numba.cuda.device_globals import device_globals
 from vkcompute.compat.numba.cuda.devices import get_current_device
+from vkcompute.compat.numba.cuda.repeated_launches import Repeated, kept, steps_of
 from vkcompute.compat.numba.errors import (
     KernelRuntimeError,
     NumbaInvalidConfigWarning,
     NumbaPerformanceWarning,
     NumbaTypeError,
     TypingError,
+    in_words_of_numba,
 )
 from vkcompute.compat.numba.folded_grids import FoldedGrid
 from vkcompute.compat.numba.language import RAISED, CooperativeError, NumbaKernels
@@ -122,6 +125,8 @@ class Dispatcher:
         self.device_signatures = tuple(signatures) if self.is_device else ()
         self._n = len(self.definition.parameters)
         self._launchers: dict[Any, Launcher] = {}
+        self._configured: dict[Any, Configured] = {}
+        self._repeated: dict[Any, Repeated] = {}
         self._keys: set[Any] = set()
         self.cooperative = "this_grid" in function.__code__.co_names
         self.specializations: dict[tuple[Type, ...], Dispatcher] = {}
@@ -160,8 +165,12 @@ class Dispatcher:
     def __getitem__(self, given: Any) -> Configured:
         if not isinstance(given, tuple) or not 2 <= len(given) <= 4:
             raise ValueError("must specify at least the griddim and blockdim")
-        griddim, blockdim, stream, sharedmem = (*given, 0, 0)[:4] if len(given) < 4 else given
-        return self.configure(griddim, blockdim, stream, sharedmem)
+        if type(given[0]) is not int or type(given[1]) is not int or len(given) > 2:
+            return self.configure(*given)
+        configured = self._configured.get(given)
+        if configured is None:
+            configured = kept(self._configured, given, self.configure(*given))
+        return configured
 
     def configure(self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> Configured:
         """Returns the kernel with a configuration."""
@@ -173,6 +182,8 @@ class Dispatcher:
         return ForAll(self, ntasks, tpb, stream, sharedmem)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        if self.is_device and simulation.current() is not None:
+            return self.py_func(*args, **named)
         if self.is_device:
             raise RuntimeError(f"{self.__name__} is a device function; call it in a kernel")
         raise ValueError(
@@ -184,6 +195,22 @@ class Dispatcher:
 
     def launch(self, args: Sequence[Any], grid: Any, block: Any, sharedmem: int = 0) -> None:
         """Launches the kernel; returns immediately, unless an argument is copied to the host."""
+        if config.ENABLE_CUDASIM:
+            with on_host(args) as hosts:
+                simulation.simulate(self.py_func, hosts, grid, block, int(sharedmem))
+            return
+        key = (
+            grid,
+            block,
+            sharedmem,
+            *[arg.array.launch_key if type(arg) is DeviceNDArray else type(arg) for arg in args],
+        )
+        repeated = self._repeated.get(key)
+        if repeated is None or not repeated(args):
+            self._launch(key, args, grid, block, int(sharedmem))
+
+    def _launch(self, key: Any, args: Sequence[Any], grid: Any, block: Any, sharedmem: int) -> None:
+        """Launches the kernel, and keeps the steps for launches with the same key."""
         if len(args) != self._n:
             raise TypeError(f"{self.__name__} takes {self._n} arguments; got {len(args)}")
         if self.is_device:
@@ -202,7 +229,7 @@ class Dispatcher:
         forms += [None] * len(self._device_globals)
         given += [as_device_array(array).array for array in self._device_globals]
         try:
-            future = self._launched(tuple(forms), int(sharedmem), LaunchConfig(grid, block), tuple(given))
+            future = self._launched(tuple(forms), sharedmem, LaunchConfig(grid, block), tuple(given))
             if self.targetoptions.get("debug"):
                 future.result()
         except KernelError as error:
@@ -214,6 +241,12 @@ class Dispatcher:
             self._note(args)
         for device, host in back:
             device.copy_to_host(host)
+        is_plain = len(given) == self._n and not (any(forms) or self.extensions or self.cooperative)
+        if is_plain and not self.targetoptions.get("debug"):
+            steps = steps_of(args, given, is_typed=kinds is not None)
+            if steps is not None:
+                launcher = self._launchers[sharedmem, False, False, ""]
+                kept(self._repeated, key, Repeated(launcher, LaunchConfig(grid, block), steps))
 
     def _launched(self, forms: tuple[Any, ...], sharedmem: int, config: LaunchConfig, given: tuple[Any, ...]) -> Any:
         """Launches the kernel; again as a cooperative one, if it turns out to be one."""
@@ -266,7 +299,7 @@ class Dispatcher:
 
     def _translated(self, error: KernelError, block: tuple[int, int, int] = (1, 1, 1)) -> Exception:
         """Returns Numba's exception for an error of the compiler, or of the device."""
-        text = str(error)
+        text = in_words_of_numba(str(error))
         if (raised := _RAISED.search(text)) is None:
             if "calls itself" in text:
                 text = f"cannot type infer runaway recursion: {text}"

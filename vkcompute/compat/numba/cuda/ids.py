@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from vkcompute.compat.numba.language import NumbaKernels, Readable, in_kernels, outside
+from vkcompute.compat.numba.language import NumbaKernels, Readable, ReadableNumber, in_kernels, outside
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64, UINT32, WARP_SIZE
 from vkcompute.jit.frontend.values import Kind, Number
@@ -39,9 +39,9 @@ blockDim = Readable("blockDim", _block_dim, *_AXES)  # noqa: N816
 """Threads of a block; int32."""
 gridDim = Readable("gridDim", partial(_along, "n_groups"), *_AXES)  # noqa: N816
 """Blocks of the grid; int32."""
-warpsize = Readable("warpsize", lambda c, _: c.converted(WARP_SIZE, INT32))
+warpsize = ReadableNumber("warpsize", lambda c, _: c.converted(WARP_SIZE, INT32))
 """Threads of a warp: 32."""
-laneid = Readable("laneid", lambda c, _: c.call_intrinsic(warp.local_id, []))
+laneid = ReadableNumber("laneid", lambda c, _: c.call_intrinsic(warp.local_id, []))
 """Position of the thread in its warp; int32."""
 
 

@@ -156,6 +156,20 @@ def xoroshiro128p_next(states: Any, index: Any) -> Any:
     return result
 
 
+def xoroshiro128p_jump(states: Any, index: Any) -> None:
+    """Advances a state by 2**64 numbers."""
+    s0 = uint64(0)
+    s1 = uint64(0)
+    for word in _JUMP:
+        for b in range(64):
+            if (uint64(word) >> uint64(b)) & uint64(1):
+                s0 ^= states[index, 0]
+                s1 ^= states[index, 1]
+            xoroshiro128p_next(states, index)
+    states[index, 0] = s0
+    states[index, 1] = s1
+
+
 def xoroshiro128p_uniform_float32(states: Any, index: Any) -> Any:
     """Returns a float32 in [0, 1), and advances the state."""
     return float32(xoroshiro128p_uniform_float64(states, index))

@@ -1,0 +1,68 @@
+"""Launches that repeat: the steps from the arguments of a kernel to those of its launcher, without a look at them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray
+from vkcompute.errors import KernelError
+from vkcompute.jit.launcher import Launcher
+from vkcompute.runtime.launching.launch_config import LaunchConfig
+
+_MOST_KEPT = 256
+_Value = TypeVar("_Value")
+Step = Callable[[Any], Any]
+
+
+class Repeated:
+    """The launch of a kernel with arguments of the same layouts and types as before: arrays of the device, and numbers.
+
+    Args:
+        steps: for each argument, the function that makes the compiler's of it.
+    """
+
+    def __init__(self, launcher: Launcher, launch_config: LaunchConfig, steps: Sequence[Step]) -> None:
+        self._launcher, self._config, self._steps = launcher, launch_config, steps
+
+    def __call__(self, args: Sequence[Any]) -> bool:
+        """Launches the kernel; returns False if a number is out of range, or the kernel is to be built anew."""
+        try:
+            given = tuple([step(arg) for step, arg in zip(self._steps, args, strict=True)])
+            self._launcher(self._config, given, {})
+        except (OverflowError, ValueError, KernelError):
+            return False
+        return True
+
+
+_array_of = operator.attrgetter("array")
+
+
+def steps_of(args: Sequence[Any], given: Sequence[Any], *, is_typed: bool) -> list[Step] | None:
+    """Returns the functions that make the launcher's arguments of those of a kernel; None if there are none.
+
+    Args:
+        is_typed: True if a signature gives the types of numbers.
+    """
+    steps = [_step(arg, value, is_typed) for arg, value in zip(args, given, strict=True)]
+    return None if None in steps else steps  # type: ignore[return-value]
+
+
+def _step(arg: Any, value: Any, is_typed: bool) -> Step | None:
+    """Returns the function that makes `value` of an argument; None if no function of the type does."""
+    if type(arg) is DeviceNDArray:
+        return _array_of if value is arg.array else None
+    is_large = isinstance(arg, int) and type(value) is np.uint64 and not is_typed  # a smaller one is an int64
+    is_number = isinstance(value, np.generic) and isinstance(arg, (int, float, np.number))
+    return type(value) if is_number and not is_large else None
+
+
+def kept(known: dict[Any, _Value], key: Any, value: _Value) -> _Value:
+    """Keeps a value of a key, among a bounded number of them, and returns it."""
+    if len(known) >= _MOST_KEPT:
+        known.clear()
+    known[key] = value
+    return value
