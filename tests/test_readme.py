@@ -66,7 +66,16 @@ def test_each_block_of_the_readme_runs_alone(number: int, tmp_path: Path) -> Non
 def test_the_readme_shows_arrays_kernels_and_programs_of_others_on_few_lines() -> None:
     assert len(README_BLOCKS) == 4
     assert len(README.splitlines()) <= 160
-    words = "vnp.", "@vc.kernel", "@triton.jit", "@cuda.jit", "device=\"vk\"", "make demo", "make test", "VKCOMPUTE_CACHE_DIR"
+    words = (
+        "vnp.",
+        "@vc.kernel",
+        "@triton.jit",
+        "@cuda.jit",
+        'device="vk"',
+        "make demo",
+        "make test",
+        "VKCOMPUTE_CACHE_DIR",
+    )
     for word in (*words, "cache clear"):
         assert word in README
 

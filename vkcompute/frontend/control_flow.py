@@ -12,16 +12,15 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
 
 from vkcompute import ir
 from vkcompute.compiled.specialization import LOOP
 from vkcompute.frontend.kinds import Kinds
+from vkcompute.frontend.scopes import NOTHING, Edge, LoopEdges, Scope, Unset
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Value
-from vkcompute.ir.builder import Mark
 
 Build = Callable[[], object]
 _S = TypeVar("_S")
@@ -53,74 +52,8 @@ class Observer(Protocol):
         """Notes a join of these edges, where the variables have these kinds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unset:
-    """A variable without a usable value.
-
-    Attributes:
-        why: the reason.
-        unassigned: True if that is a path that does not assign it.
-    """
-
-    why: str
-    unassigned: bool = False
-
-
-NOTHING = Unset("it has no value", unassigned=True)
-
-
 def nothing() -> None:
     """Builds nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """A predecessor of a join.
-
-    Attributes:
-        mark: the place of its terminator.
-        env: its variables.
-        end: appends the terminator, given the values to hand over.
-    """
-
-    mark: Mark
-    env: dict[str, Any]
-    end: Callable[..., None]
-
-
-@dataclass(slots=True)
-class LoopEdges:
-    """A loop that is being built.
-
-    Attributes:
-        stores: returns how often the loop's text assigns to each name; None if that is unknown.
-        start: the variables at the start of its body.
-        kinds: the kinds of those that it carries.
-        exits: edges out of the loop.
-        continues: edges back to its start.
-    """
-
-    loop: ir.Loop
-    stores: Callable[[], Counter[str]] | None
-    start: dict[str, Any]
-    kinds: dict[str, Any]
-    exits: list[Edge] = field(default_factory=list)
-    continues: list[Edge] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Scope:
-    """A program or an inlined function that is being built.
-
-    Attributes:
-        inlined: True for a function, whose return does not end the program.
-        loops: enclosing loops of the current place, the innermost last.
-        env: its variables while a function that it calls is built, and at its end.
-    """
-
-    inlined: bool
-    loops: list[LoopEdges] = field(default_factory=list)
-    env: dict[str, Any] = field(default_factory=dict)
 
 
 class _WiderError(Exception):

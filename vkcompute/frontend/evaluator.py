@@ -19,8 +19,9 @@ from vkcompute.compiled.captured import Table
 from vkcompute.errors import IrError, KernelError
 from vkcompute.frontend.captured import Captured
 from vkcompute.frontend.code_objects import nested_function
-from vkcompute.frontend.control_flow import ControlFlow, Scope
+from vkcompute.frontend.control_flow import ControlFlow
 from vkcompute.frontend.language import Handler, Language
+from vkcompute.frontend.scopes import Scope
 from vkcompute.frontend.source import Source, changed, is_internal, parameters_of, read
 from vkcompute.frontend.syntax import assigned, returns
 from vkcompute.frontend.unsupported import UnsupportedError

@@ -12,9 +12,9 @@ from typing import Any
 
 from vkcompute.compiled.arguments import suggestion
 from vkcompute.frontend.constants import is_named, made_tuple
-from vkcompute.frontend.control_flow import Unset
 from vkcompute.frontend.desugaring import BUILTIN, CheckedBuiltin
 from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.frontend.scopes import Unset
 from vkcompute.frontend.source import Definition, function_def
 from vkcompute.frontend.syntax import SIGNS, is_cheap
 from vkcompute.frontend.unsupported import UnsupportedError

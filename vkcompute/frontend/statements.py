@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from vkcompute.frontend.control_flow import Build, Unset, nothing
+from vkcompute.frontend.control_flow import Build, nothing
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import assignable, store_to
 from vkcompute.frontend.language import Iterations
+from vkcompute.frontend.scopes import Unset
 from vkcompute.frontend.syntax import SIGNS, assigned, named_in, names_in, stores
 from vkcompute.frontend.unsupported import UnsupportedError
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from vkcompute.compiled.composites import Fields
 from vkcompute.frontend.constants import is_named
-from vkcompute.frontend.control_flow import Unset
+from vkcompute.frontend.scopes import Unset
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir.function import Value
 from vkcompute.ir.memory import Memory

@@ -11,9 +11,10 @@ from typing import Any
 
 from vkcompute import ir
 from vkcompute.errors import KernelError
-from vkcompute.frontend.control_flow import Edge, Location
+from vkcompute.frontend.control_flow import Location
 from vkcompute.frontend.evaluator import Frame, Here
 from vkcompute.frontend.language import Handler
+from vkcompute.frontend.scopes import Edge
 from vkcompute.frontend.source import Source
 from vkcompute.ir.function import walk
 from vkcompute.jit.frontend.compiler import Compiler
