@@ -138,7 +138,7 @@ def summary(name: str, shaders: Sequence[Shader], outcomes: Sequence[Outcome]) -
             refused.setdefault(reason(str(outcome), shader.name), []).append(shader.name)
             continue
         statistics = outcome.statistics
-        device, driver = statistics.device, statistics.driver
+        device, driver = statistics.device.strip(), statistics.driver
         tells |= statistics.spills is not None
         if statistics.spills or statistics.scratch_nbytes:
             spilled[shader.name] = statistics.spills or f"{statistics.scratch_nbytes} bytes"

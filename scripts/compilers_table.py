@@ -21,8 +21,13 @@ _NEED = re.compile(r"^(?:capability \w+|a mode for floats) needs the (?:feature|
 
 
 def rows() -> list[Row]:
-    """Returns the rows of the compilers that were there."""
-    return [row for row in json.loads(RECORD.read_text()).values() if "absent" not in row]
+    """Returns the rows of the compilers that were there; devices of one name have the GPU that was asked for."""
+    named = {name: row for name, row in json.loads(RECORD.read_text()).items() if "absent" not in row}
+    counted = Counter(row["device"] for row in named.values())
+    return [
+        row | {"device": f"{row['device']} ({name})" if counted[row["device"]] > 1 else row["device"]}
+        for name, row in named.items()
+    ]
 
 
 def page(text: str, rows: Sequence[Row]) -> str:

@@ -77,6 +77,25 @@ def test_spills_and_refusals_are_counted_by_their_reasons(compilers: ModuleType)
     assert "| anv | Arc | 3 of 6 | spilled, scratch | 2: shaderFloat64; 1: the compiler for dg2 was ended" in page
 
 
+def test_a_kernel_at_which_the_compiler_ends_is_tried_again_alone(
+    compilers: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process for all, time that others took may have ended it; a refusal by name is no end."""
+    asked: list[tuple[int, float]] = []
+    refused = MissingFeature("no int64")
+
+    def outcomes(gpu: ImitatedGPU, shaders: list[Shader], *, with_assembly: bool) -> list[Any]:
+        asked.append((len(shaders), gpu.timeout_s))
+        ended = VkComputeError("the compiler ended")
+        return [compilation(), ended, refused] if len(shaders) == 3 else [compilation(instructions=7)]
+
+    monkeypatch.setattr(compilers, "outcomes_on", outcomes)
+    result = compilers.outcomes_of(ImitatedGPU("dg2", "Arc", {}, 900), [Shader(name, b"") for name in "abc"])
+    assert asked == [(3, 900), (1, 120)]
+    assert result[1].statistics.instructions == 7
+    assert result[2] is refused
+
+
 def test_a_driver_that_is_not_here_is_named(compilers: ModuleType, tmp_path: Path) -> None:
     """A manifest of a library that does not exist, and a variable that ends no other driver."""
     imitated = [gpu for gpu in compilers.gpus(tmp_path, tmp_path) if gpu.name.startswith("intel")]
