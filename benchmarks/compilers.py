@@ -1,8 +1,9 @@
 """Kernels as the compilers of many vendors compile them, without their GPUs: what is refused, and what spills.
 
-Mesa's drivers imitate GPUs: radv by itself, Intel's anv and Qualcomm's turnip by shims of a build of Mesa from its
-source (--mesa BUILD; docs/drivers.md says how to build it). spirv-cross translates for Apple's. Compilers that are not
-here are named. Prints a table per compiler; --write records it, and scripts/compilers_table.py makes the page of it.
+Mesa's drivers imitate GPUs: radv by itself, others by shims of a build of Mesa from its source (--mesa BUILD;
+docs/drivers.md says how to build it). spirv-cross translates for Apple's. Compilers that are not here are named. The
+kernels are those of amd.py, and the modules that recorded.py writes (--modules FOLDER). Prints a table per compiler;
+--write records it, and scripts/compilers_table.py makes the page of it.
 """
 
 from __future__ import annotations
@@ -12,51 +13,116 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from shutil import which
 from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
 
 import amd
+import recorded
 
 from vkcompute import VkComputeError
 from vkcompute.runtime.launching.imitated_gpu import ImitatedGPU, Outcome, Shader, outcomes_on
 
 RECORD = Path(__file__).resolve().parent / "results" / "compilers.json"
-_TIMEOUT_S = 120
-"""For one kernel."""
+_TIMEOUT_S, _ALL_S = 120, 1800
+"""For one kernel that is compiled alone, and for all."""
 _MAX_TEXT = 200
 _METAL = "30000"
 """The version of Metal's language: 3.0."""
-# A driver -> its shim, part of the names of its devices, the variable that the shim reads, and its values.
-_SHIMS = {
-    "intel": (
-        "intel/tools/libintel_noop_drm_shim.so", "Intel", "INTEL_STUB_GPU_PLATFORM", ("skl", "icl", "tgl", "dg2"),
-    ),
-    "freedreno": ("freedreno/drm-shim/libfreedreno_noop_drm_shim.so", "Adreno", "FD_GPU_ID", ("618", "630", "660")),
-}  # fmt: skip
+_ICD = "/usr/share/vulkan/icd.d/{}_icd.json"
 Row = dict[str, Any]
 
 
+class Shim(NamedTuple):
+    """A driver of Mesa on an imitation of its kernel driver.
+
+    Attributes:
+        library: of the imitation, in the build.
+        device: part of the names of its devices.
+        variable: selects the GPU.
+        values: of the variable.
+        kind: of the recorded modules that it gets, as of recorded.py.
+        environ: other variables that it needs.
+    """
+
+    library: str
+    device: str
+    variable: str
+    values: Sequence[str]
+    kind: str = "gpu"
+    environ: Mapping[str, str] = {}
+
+
+# By the driver's folder in Mesa's source.
+_SHIMS = {
+    "intel": Shim(
+        "intel/tools/libintel_noop_drm_shim.so", "Intel", "INTEL_STUB_GPU_PLATFORM",
+        ("skl", "icl", "tgl", "dg2"), "intel",
+    ),
+    "freedreno": Shim(
+        "freedreno/drm-shim/libfreedreno_noop_drm_shim.so", "Adreno", "FD_GPU_ID", ("618", "660", "740"), "poor"
+    ),
+    "nouveau": Shim(
+        "nouveau/drm-shim/libnouveau_noop_drm_shim.so", "NVK", "NOUVEAU_CHIPSET", ("162", "172")
+    ),
+    "broadcom": Shim("broadcom/drm-shim/libv3d_noop_drm_shim.so", "V3D", "V3D_VERSION", ("42", "71"), "poor"),
+    "panfrost": Shim(
+        "panfrost/drm-shim/libpanfrost_noop_drm_shim.so", "Mali", "PAN_GPU_ID", ("7212", "a867"), "poor",
+        {"PAN_I_WANT_A_BROKEN_VULKAN_DRIVER": "1", "MESA_VK_VERSION_OVERRIDE": "1.2"},
+    ),
+    "asahi": Shim("asahi/drm-shim/libapple_shim.so", "Apple", "ASAHI_GENERATION", ("13", "14"), "apple"),
+}  # fmt: skip
+
+
 def gpus(mesa: Path | None, folder: Path) -> Iterator[ImitatedGPU]:
-    """Yields the GPUs whose compilers can be asked; `folder` takes manifests of drivers."""
+    """Yields the GPUs whose compilers can be asked; `folder` takes manifests of drivers.
+
+    A driver that was not built with its shim is that of a package, of the same version.
+    """
     for family in amd.FAMILIES:
-        yield ImitatedGPU(f"radv {family}", f"RADV {family}", {"RADV_FORCE_FAMILY": family}, _TIMEOUT_S)
-    for driver, (shim, device, variable, values) in _SHIMS.items() if mesa else ():
+        yield ImitatedGPU(f"radv {family}", f"RADV {family}", {"RADV_FORCE_FAMILY": family}, _ALL_S)
+    for driver, shim in _SHIMS.items() if mesa else ():
         manifest, library = folder / f"{driver}.json", mesa / f"src/{driver}/vulkan/libvulkan_{driver}.so"
         icd = {"library_path": str(library.resolve()), "api_version": "1.3.0"}
         manifest.write_text(json.dumps({"file_format_version": "1.0.0", "ICD": icd}))
-        for value in values:
-            environ = {"LD_PRELOAD": str((mesa / "src" / shim).resolve()), variable: value}
-            environ["VK_DRIVER_FILES"] = environ["VK_ICD_FILENAMES"] = str(manifest)
-            yield ImitatedGPU(f"{driver} {value}", device, environ, _TIMEOUT_S)
+        installed = Path(_ICD.format(driver))
+        used = manifest if library.exists() or not installed.exists() else installed
+        for value in shim.values:
+            environ = {"LD_PRELOAD": str((mesa / "src" / shim.library).resolve()), shim.variable: value}
+            environ["VK_DRIVER_FILES"] = environ["VK_ICD_FILENAMES"] = str(used)
+            yield ImitatedGPU(f"{driver} {value}".strip(), shim.device, environ | {**shim.environ}, _ALL_S)
+
+
+def kind_of(name: str) -> str:
+    """Returns the kind of modules that a compiler gets, as of recorded.py."""
+    driver = name.partition(" ")[0]
+    return _SHIMS[driver].kind if driver in _SHIMS else "apple" if driver == "Metal" else "gpu"
+
+
+@cache
+def kernels(kind: str, modules: Path | None) -> list[Shader]:
+    """Returns the kernels for a compiler: those of the table of AMD's, and those that programs have compiled."""
+    listed = [*amd.shaders(amd.INTEL if kind == "intel" else amd.AMD)]
+    return listed + ([*recorded.shaders(modules / kind)] if modules else [])
+
+
+def outcomes_of(gpu: ImitatedGPU, shaders: Sequence[Shader]) -> list[Outcome]:
+    """Compiles shaders in one process; one at which the compiler ends or takes too long is tried again alone."""
+    outcomes = outcomes_on(gpu, shaders, with_assembly=False)
+    alone = gpu._replace(timeout_s=_TIMEOUT_S)
+    return [
+        outcomes_on(alone, [shader], with_assembly=False)[0] if type(outcome) is VkComputeError else outcome
+        for shader, outcome in zip(shaders, outcomes, strict=True)
+    ]
 
 
 def row(gpu: ImitatedGPU, shaders: Sequence[Shader]) -> Row:
     """Returns what the compiler for a GPU makes of shaders."""
     try:
-        outcomes = [outcomes_on(gpu, [shader], with_assembly=False)[0] for shader in shaders]
+        outcomes = outcomes_of(gpu, shaders)
     except VkComputeError as error:  # no such driver, or one that ends at once
         return {"absent": str(error)}
     return summary(gpu.name, shaders, outcomes)
@@ -72,7 +138,7 @@ def summary(name: str, shaders: Sequence[Shader], outcomes: Sequence[Outcome]) -
             refused.setdefault(reason(str(outcome), shader.name), []).append(shader.name)
             continue
         statistics = outcome.statistics
-        device, driver = statistics.device, statistics.driver
+        device, driver = statistics.device.strip(), statistics.driver
         tells |= statistics.spills is not None
         if statistics.spills or statistics.scratch_nbytes:
             spilled[shader.name] = statistics.spills or f"{statistics.scratch_nbytes} bytes"
@@ -125,19 +191,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compiles, prints and records; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").replace("\n", " "))
     parser.add_argument("--mesa", type=Path, metavar="BUILD", help="the folder of a build of Mesa with shims")
+    parser.add_argument("--modules", type=Path, metavar="FOLDER", help="the folder that recorded.py has written")
     parser.add_argument("--only", default="", metavar="TEXT", help="compilers whose names contain this")
     parser.add_argument("--kernels", default="", metavar="TEXT", help="kernels whose names contain this")
     parser.add_argument("--write", action="store_true", help=f"record the rows in {RECORD.name}, beside those there")
     arguments = parser.parse_args(argv)
-    kernels = {
-        vendor: [shader for shader in amd.shaders(vendor) if arguments.kernels in shader.name]
-        for vendor in (amd.AMD, amd.INTEL)
-    }
     rows: dict[str, Row] = json.loads(RECORD.read_text()) if arguments.write and RECORD.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         asked = {gpu.name: gpu for gpu in gpus(arguments.mesa, Path(folder))}
         for name in [name for name in (*asked, "Metal") if arguments.only in name]:
-            shaders = kernels[amd.INTEL if name.startswith("intel") else amd.AMD]
+            shaders = [
+                shader for shader in kernels(kind_of(name), arguments.modules) if arguments.kernels in shader.name
+            ]
             rows[name] = row(asked[name], shaders) if name in asked else metal(shaders)
             print(text(name, rows[name]), flush=True)
             if arguments.write:

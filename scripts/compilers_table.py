@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,18 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE, RECORD = ROOT / "docs" / "drivers.md", ROOT / "benchmarks" / "results" / "compilers.json"
 START, END = "<!-- table: scripts/compilers_table.py -->", "<!-- end of the table -->"
 Row = dict[str, Any]
+_MOST_NAMES = 3
+_NEED = re.compile(r"^(?:capability \w+|a mode for floats) needs the (?:feature|property) (\w+).*$")
 
 
 def rows() -> list[Row]:
-    """Returns the rows of the compilers that were there."""
-    return [row for row in json.loads(RECORD.read_text()).values() if "absent" not in row]
+    """Returns the rows of the compilers that were there; devices of one name have the GPU that was asked for."""
+    named = {name: row for name, row in json.loads(RECORD.read_text()).items() if "absent" not in row}
+    counted = Counter(row["device"] for row in named.values())
+    return [
+        row | {"device": f"{row['device']} ({name})" if counted[row["device"]] > 1 else row["device"]}
+        for name, row in named.items()
+    ]
 
 
 def page(text: str, rows: Sequence[Row]) -> str:
@@ -28,10 +37,30 @@ def page(text: str, rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    refused = "; ".join(f"{len(names)}: {why}" for why, names in row["refused"].items()) or "none"
     n_compiled = row["kernels"] - sum(map(len, row["refused"].values()))
-    spills = "not told" if row["spills"] is None else ", ".join(row["spills"]) or "none"
-    return row["driver"], row["device"], f"{n_compiled} of {row['kernels']}", spills, refused
+    spills = "not told" if row["spills"] is None else _some([*row["spills"]]) or "none"
+    return (
+        row["driver"],
+        row["device"],
+        f"{n_compiled} of {row['kernels']}",
+        spills,
+        _refusals(row["refused"]) or "none",
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    """Returns the first names, and the number of the others."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _refusals(refused: Mapping[str, Sequence[str]]) -> str:
+    """Returns what is missing, with the number of kernels that need it; a kernel may need several."""
+    counted: Counter[str] = Counter()
+    for why, names in refused.items():
+        for sentence in why.split("; "):
+            counted[_NEED.sub(r"\1", sentence)] += len(names)
+    return "; ".join(f"{n}: {why}" for why, n in counted.most_common())
 
 
 def main() -> int:

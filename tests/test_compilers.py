@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +14,7 @@ import pytest
 import vkcompute as vc
 from vkcompute.errors import MissingFeature, VkComputeError
 from vkcompute.runtime.launching.imitated_gpu import Compilation, ImitatedGPU, Shader, outcomes_on
+from vkcompute.runtime.launching.program import load
 from vkcompute.runtime.launching.statistics import KernelStatistics
 
 pytestmark = pytest.mark.pure
@@ -71,13 +74,32 @@ def test_spills_and_refusals_are_counted_by_their_reasons(compilers: ModuleType)
     }
     assert "3 of 6 kernels compiled" in compilers.text("dg2", row)
     page = compilers_table.page(compilers_table.START + compilers_table.END, [row])
-    assert "| anv | Arc | 3 of 6 | spilled, scratch | 2: capability Float64" in page
+    assert "| anv | Arc | 3 of 6 | spilled, scratch | 2: shaderFloat64; 1: the compiler for dg2 was ended" in page
+
+
+def test_a_kernel_at_which_the_compiler_ends_is_tried_again_alone(
+    compilers: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process for all, time that others took may have ended it; a refusal by name is no end."""
+    asked: list[tuple[int, float]] = []
+    refused = MissingFeature("no int64")
+
+    def outcomes(gpu: ImitatedGPU, shaders: list[Shader], *, with_assembly: bool) -> list[Any]:
+        asked.append((len(shaders), gpu.timeout_s))
+        ended = VkComputeError("the compiler ended")
+        return [compilation(), ended, refused] if len(shaders) == 3 else [compilation(instructions=7)]
+
+    monkeypatch.setattr(compilers, "outcomes_on", outcomes)
+    result = compilers.outcomes_of(ImitatedGPU("dg2", "Arc", {}, 900), [Shader(name, b"") for name in "abc"])
+    assert asked == [(3, 900), (1, 120)]
+    assert result[1].statistics.instructions == 7
+    assert result[2] is refused
 
 
 def test_a_driver_that_is_not_here_is_named(compilers: ModuleType, tmp_path: Path) -> None:
     """A manifest of a library that does not exist, and a variable that ends no other driver."""
     imitated = [gpu for gpu in compilers.gpus(tmp_path, tmp_path) if gpu.name.startswith("intel")]
-    assert [gpu.name for gpu in imitated] == ["intel skl", "intel icl", "intel tgl", "intel dg2"]
+    assert [gpu.name for gpu in imitated] == [f"intel {name}" for name in ("skl", "icl", "tgl", "dg2")]
     environ = {name: value for name, value in imitated[0].environ.items() if name != "LD_PRELOAD"}
     assert "absent" in compilers.row(imitated[0]._replace(environ=environ), [Shader("doubled", b"")])
 
@@ -97,3 +119,34 @@ def test_an_imitated_gpu_compiles_without_assembly() -> None:
 def test_the_page_has_the_record() -> None:
     page = compilers_table.PAGE.read_text(encoding="utf-8")
     assert compilers_table.page(page, compilers_table.rows()) == page, "run python scripts/compilers_table.py"
+
+
+def kernels_of(path: Path) -> set[str]:
+    """The names of the kernels that a file defines, without those that others of them call."""
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    ends = ".kernel", ".jit"
+    kernels = [f for f in functions if any(ast.unparse(d).partition("(")[0].endswith(ends) for d in f.decorator_list)]
+    called = {ast.unparse(call.func) for f in kernels for call in ast.walk(f) if isinstance(call, ast.Call)}
+    return {f.name for f in kernels} - called
+
+
+def test_all_kernels_of_examples_and_benchmarks_are_recorded(compilers: ModuleType) -> None:
+    files = [*(ROOT / "examples").glob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
+    kernels = {name: path.name for path in files if path.name != "amd.py" for name in kernels_of(path)}
+    assert len(kernels) > 20
+    known = json.loads(compilers.recorded.RECORD.read_text())
+    assert {name: path for name, path in kernels.items() if name not in known["gpu"]} == {}
+    assert {*known} == {*compilers.recorded.PROFILES}
+
+
+def test_every_benchmark_is_recorded_or_the_reason_is_told(compilers: ModuleType) -> None:
+    programs = {path.stem for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()}
+    assert programs == {*compilers.recorded.BENCHMARKS, *compilers.recorded.LEFT_OUT}
+
+
+def test_what_a_program_compiles_is_recorded(compilers: ModuleType, tmp_path: Path) -> None:
+    assert compilers.recorded.run(("examples/saxpy.py",), "poor", tmp_path) == ""
+    shaders = [*compilers.recorded.shaders(tmp_path)]
+    assert [shader.name for shader in shaders] == ["saxpy #1", "saxpy #2"]
+    assert all(load(shader.spirv).interface.bindings for shader in shaders)
+    assert compilers.recorded.run(("examples/none.py",), "poor", tmp_path).startswith("status 2: ")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import vkcompute as vc
-from vkcompute.core import vk
+from vkcompute.core import features, vk
 
 # The specification's own numbers (VkResult).
 RESULTS = {
@@ -81,6 +81,19 @@ def test_every_structure_that_the_core_makes_has_its_type() -> None:
         "VkPhysicalDeviceMemoryBudgetPropertiesEXT": 1000237000,
     }.items():
         assert vk.structure_type(name) == kind, name
+
+
+@pytest.mark.parametrize("version", [(1, 2, 0), (1, 3, 0)])
+def test_every_feature_can_be_enabled(version: tuple[int, int, int]) -> None:
+    """Also on a device of Vulkan 1.2 with extensions that Vulkan 1.3 took over, whose structures were renamed."""
+    head, needed, structures = features.enabling_chain(features.WANTED, version, features.EXTENSIONS)
+    assert head.sType == vk.structure_type("VkPhysicalDeviceFeatures2")
+    assert all(structure.sType for structure in structures)
+    enabled = {name for one in structures for name in features._names(one) if getattr(one, name)}
+    core = {name for name, value in vk.to_python(head.features).items() if value}
+    newer = {"synchronization2", "shaderZeroInitializeWorkgroupMemory"} if version < (1, 3) else set()
+    assert features.WANTED - enabled - core == newer
+    assert ("VK_EXT_subgroup_size_control" in needed) is (version < (1, 3))
 
 
 def test_a_function_that_the_driver_lacks_is_named() -> None:

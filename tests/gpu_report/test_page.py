@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from vkcompute.gpu_report.report import read, text
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+import cut_reports  # noqa: E402
 import gpu_reports  # noqa: E402
 
 pytestmark = pytest.mark.pure
@@ -128,3 +130,15 @@ def test_shares_are_of_copies_of_about_the_size() -> None:
     assert "| copy | 4,000 GB/s (900 of 1 MiB, 4,000 of 8 MiB, 600 of 512 MiB) |" in tables
     assert "300 GB/s, 8% of a copy of 8 MiB" in tables
     assert "300 GB/s, 50% of a copy of 512 MiB" in tables
+
+
+def test_reports_that_were_cut_on_purpose_were_read() -> None:
+    """`scripts/cut_reports.py` has cut reports of software drivers, which took some minutes."""
+    rows = json.loads(cut_reports.RECORD.read_text())
+    endings = {signal.SIGINT: (130, "stopped"), signal.SIGKILL: (-signal.SIGKILL, "running")}
+    for seconds, number in cut_reports.CUTS:
+        cuts = [row for row in rows if row["cut_s"] == seconds]
+        assert {row["driver"] for row in cuts} == {"lavapipe", "swiftshader"}
+        assert {(row["status"], row["state"]) for row in cuts} == {endings[number]}
+    by_driver = {name: [row["items"] for row in rows if row["driver"] == name] for name in ("lavapipe", "swiftshader")}
+    assert all(0 < items[0] < items[1] < items[2] for items in by_driver.values())

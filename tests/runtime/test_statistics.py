@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import vkcompute as vc
+from vkcompute.core.executables import Executable
 from vkcompute.errors import VkComputeError
 from vkcompute.runtime.launching.compiled_program import CompiledProgram
 from vkcompute.runtime.launching.imitated_gpu import Compilation, Shader
 from vkcompute.runtime.launching.radv import compile_for, outcomes_for
-from vkcompute.runtime.launching.statistics import KernelStatistics
+from vkcompute.runtime.launching.statistics import KernelStatistics, statistics_of
 
 FAMILY = "navi21"
 SHARED = """
@@ -101,6 +103,37 @@ def test_figures_of_shaders_under_common_and_under_the_drivers_names() -> None:
     assert crowded.statistics.spills > 0
     assert crowded.statistics.scratch_nbytes > 0
     assert crowded.statistics.registers > result.registers
+
+
+# Of a multiply, as the drivers of Mesa 25.0.7 and 26.2.6 state them.
+FIGURES: dict[str, dict[str, Any]] = {
+    "nvk": {
+        "Instruction count": 30, "Static cycle count": 163, "Max warps/SM": 48, "Spills to memory": 2,
+        "Spills to reg": 5, "Code size": 480, "Number of GPRs": 24, "SLM size": 16,
+    },
+    "honeykrisp": {"Instructions": 20, "ALU": 13, "Code size": 128, "GPRs": 31, "Scratch": 16, "Spills": 2},
+    "v3dv": {"Instruction Count": 45, "Thread Count": 2, "Spill Size": 0, "TMU Spills": 2},
+    "turnip": {"Max Waves Per Core": 16, "Instruction Count": 54, "Code size": 64, "Registers used": 4},
+}  # fmt: skip
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("driver", "registers", "spills", "scratch_nbytes", "instructions"),
+    [
+        ("nvk", 24, 2, 16, 30),
+        ("honeykrisp", 31, 2, 16, 20),
+        ("v3dv", None, 2, None, 45),
+        ("turnip", 4, None, None, 54),
+    ],
+)
+def test_drivers_name_their_figures_differently(
+    driver: str, registers: int | None, spills: int | None, scratch_nbytes: int | None, instructions: int
+) -> None:
+    device: Any = SimpleNamespace(name="a device", driver=driver)
+    result = statistics_of(device, Executable("Compute Shader", 32, FIGURES[driver], {}, {}))
+    assert (result.registers, result.spills) == (registers, spills)
+    assert (result.scratch_nbytes, result.instructions) == (scratch_nbytes, instructions)
 
 
 @vc.kernel

@@ -11,15 +11,15 @@ from vkcompute.core.physical import PhysicalDevice
 from vkcompute.errors import MissingFeature
 
 # Per figure, the names that drivers give it, where its unit is the same; those of one driver are added. They are of
-# radv (Subgroups per SIMD), anv (Cycle Count), turnip (Max Waves Per Core), panvk and Asahi (Spills), NVIDIA (Register
-# Count).
+# radv (Subgroups per SIMD), anv (Cycle Count), turnip (Max Waves Per Core), panvk and honeykrisp (Spills), v3dv (TMU
+# Spills), nvk (Number of GPRs), NVIDIA (Register Count).
 _NAMES: dict[str, tuple[str, ...]] = {
-    "registers": ("VGPRs", "Registers used", "Register Count"),
-    "spills": ("Spilled SGPRs", "Spilled VGPRs", "Spill Count", "Spills"),
+    "registers": ("VGPRs", "Registers used", "Register Count", "GPRs", "Number of GPRs"),
+    "spills": ("Spilled SGPRs", "Spilled VGPRs", "Spill Count", "Spills", "TMU Spills", "Spills to memory"),
     "occupancy": ("Subgroups per SIMD", "Max Waves Per Core"),
     "shared_nbytes": ("LDS size", "Workgroup Memory Size"),
-    "scratch_nbytes": ("Scratch size", "Scratch Memory Size"),
-    "instructions": ("Instructions", "Instruction Count"),
+    "scratch_nbytes": ("Scratch size", "Scratch Memory Size", "Scratch", "SLM size"),
+    "instructions": ("Instructions", "Instruction Count", "Instruction count"),
     "latency": ("Latency", "Cycle Count"),
     "busy_cycles": ("Inverse Throughput",),
 }
