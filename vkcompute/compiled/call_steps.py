@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ Part = tuple[int, int, int]
 """A range of a slot: (slot, start, stop) in bytes from its first one; of a binding, (slot, start, number of bytes)."""
 Command = tuple[Callable[..., None], tuple[Any, ...]]
 """A method of `Recorder` and its arguments."""
+_BUFFER, _OFFSET = attrgetter("_buffer"), attrgetter("_offset")
 
 
 class Memory:
@@ -44,12 +46,10 @@ class Memory:
 
     def __init__(self, runtime: Runtime, arrays: Sequence[Array], n_own: int) -> None:
         self.runtime = runtime
-        self.buffers: list[Any]
-        if len(arrays) == 1:  # most functions have one: faster than comprehensions
-            array = arrays[0]
-            self.buffers, self.bases = [array._buffer or array.buffer], [array._offset]
-        else:
-            self.buffers, self.bases = [x._buffer or x.buffer for x in arrays], [x._offset for x in arrays]
+        self.buffers: list[Any] = [*map(_BUFFER, arrays)]
+        if None in self.buffers:
+            self.buffers = [x.buffer for x in arrays]  # raises the error of a closed one
+        self.bases: list[int] = [*map(_OFFSET, arrays)]
         self.buffers += [None] * n_own
         self.bases += [0] * n_own
 
@@ -313,7 +313,7 @@ class Report:
         """Runs the steps, and registers the callback."""
 
         def launch(buffer: Array) -> None:
-            memory.buffers[self._slot] = buffer.buffer
+            memory.buffers[self._slot] = buffer._buffer or buffer.buffer
             for step in self.steps:
                 step.run(memory)
             memory.buffers[self._slot] = None
