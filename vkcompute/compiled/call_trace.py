@@ -13,6 +13,7 @@ from vkcompute.compiled.call_series import in_series
 from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
+from vkcompute.dtypes import letter
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.scheduling import task as tasks
 from vkcompute.runtime.scheduling.access_history import Range
@@ -29,6 +30,7 @@ class View(NamedTuple):
     Attributes:
         start: the first byte of its elements from that of the slot.
         is_whole: True for a contiguous one at the start of memory that each call allocates.
+        extent: of one that is not contiguous, as of `Array.strided`; None for others.
     """
 
     slot: int
@@ -38,13 +40,18 @@ class View(NamedTuple):
     dtype: Any
     nbytes: int
     is_whole: bool
+    extent: tuple[int, int] | None = None
 
     def array(self, memory: Memory) -> Array:
         """Returns the array of a repeated call."""
-        slot, start, shape, strides, dtype, nbytes, is_whole = self
+        slot, start, shape, strides, dtype, nbytes, is_whole, extent = self
+        runtime, buffer = memory.runtime, memory.buffers[slot]
         if is_whole:
-            return Array.whole(memory.runtime, memory.buffers[slot], shape, dtype, nbytes)
-        return Array(memory.runtime, memory.buffers[slot], memory.bases[slot] + start, shape, strides, dtype)
+            return Array.whole(runtime, buffer, shape, dtype, nbytes)
+        offset = memory.bases[slot] + start
+        if extent is not None:
+            return Array.strided(runtime, buffer, offset, (shape, strides, dtype, letter(dtype)), extent)
+        return Array(runtime, buffer, offset, shape, strides, dtype)
 
 
 class _RefusedError(Exception):
@@ -222,7 +229,9 @@ class CallTrace:
             return None
         start = array.offset - self._base(slot)
         is_whole = array.contiguous and not start and self.is_own(slot)
-        return View(slot, start, array.shape, array.strides, array.dtype, array.nbytes, is_whole)
+        _, first, stop = array.span
+        extent = None if array.contiguous else (first - array.offset, stop - array.offset)
+        return View(slot, start, array.shape, array.strides, array.dtype, array.nbytes, is_whole, extent)
 
     def is_own(self, slot: int) -> bool:
         """True if a slot is memory that each call allocates."""
