@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import Recorder
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.deferred_calls import waiting
+from vkcompute.dtypes import letter
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling import task as tasks
@@ -58,6 +59,36 @@ class Memory:
         at, start, stop = part
         base = self.bases[at]
         return self.buffers[at], base + start, base + stop
+
+
+class View(NamedTuple):
+    """An array on a slot.
+
+    Attributes:
+        start: the first byte of its elements from that of the slot.
+        is_whole: True for a contiguous one at the start of memory that each call allocates.
+        extent: of one that is not contiguous, as of `Array.strided`; None for others.
+    """
+
+    slot: int
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: Any
+    nbytes: int
+    is_whole: bool
+    extent: tuple[int, int] | None = None
+
+    def array(self, memory: Memory) -> Array:
+        """Returns the array of a repeated call."""
+        slot, start, shape, strides, dtype, nbytes, is_whole, extent = self
+        runtime, buffer = memory.runtime, memory.buffers[slot]
+        if is_whole:
+            return Array.whole(runtime, buffer, shape, dtype, nbytes)
+        offset = memory.bases[slot] + start
+        if extent is not None:
+            return Array.strided(runtime, buffer, offset, (shape, strides, dtype, letter(dtype)), extent)
+        return Array(runtime, buffer, offset, shape, strides, dtype)
 
 
 def moved(part: Part, places: Mapping[int, tuple[int, int]]) -> Part:

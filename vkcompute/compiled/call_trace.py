@@ -5,15 +5,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from vkcompute.compiled.call_series import in_series
-from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
+from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Part, Report, Step, View
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
-from vkcompute.dtypes import letter
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.scheduling import task as tasks
 from vkcompute.runtime.scheduling.access_history import Range
@@ -22,36 +21,6 @@ from vkcompute.runtime.scheduling.scheduler import Scheduler
 _T = TypeVar("_T")
 _MOST_STEPS = 256
 _MOST_KEPT_BYTES = 1 << 14
-
-
-class View(NamedTuple):
-    """An array on a slot.
-
-    Attributes:
-        start: the first byte of its elements from that of the slot.
-        is_whole: True for a contiguous one at the start of memory that each call allocates.
-        extent: of one that is not contiguous, as of `Array.strided`; None for others.
-    """
-
-    slot: int
-    start: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: Any
-    nbytes: int
-    is_whole: bool
-    extent: tuple[int, int] | None = None
-
-    def array(self, memory: Memory) -> Array:
-        """Returns the array of a repeated call."""
-        slot, start, shape, strides, dtype, nbytes, is_whole, extent = self
-        runtime, buffer = memory.runtime, memory.buffers[slot]
-        if is_whole:
-            return Array.whole(runtime, buffer, shape, dtype, nbytes)
-        offset = memory.bases[slot] + start
-        if extent is not None:
-            return Array.strided(runtime, buffer, offset, (shape, strides, dtype, letter(dtype)), extent)
-        return Array(runtime, buffer, offset, shape, strides, dtype)
 
 
 class _RefusedError(Exception):

@@ -17,8 +17,8 @@ from vkcompute.arrays.expressions.compute_plan import Origin
 from vkcompute.arrays.expressions.promotion import float_rule
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
-from vkcompute.compiled.call_steps import Keep, Memory, Step
-from vkcompute.compiled.call_trace import CallTrace, View
+from vkcompute.compiled.call_steps import Keep, Memory, Step, View
+from vkcompute.compiled.call_trace import CallTrace
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling import current
