@@ -377,6 +377,28 @@ def test_repeated_reductions_of_arrays_that_are_copied(gpu: vc.Runtime) -> None:
         device.write(host)
 
 
+@pytest.mark.device_only
+def test_copies_of_records_of_other_types_in_the_same_memory(gpu: vc.Runtime) -> None:
+    @vc.kernel
+    def first(x, out):
+        i = vc.global_id(0)
+        if i < out.size:
+            out[i] = x[i].a
+
+    out, numbers = gpu.zeros(8), np.arange(8)
+    for _ in range(4):  # the later copies repeat a plan
+        for dtype in ([("a", "i4"), ("b", "i4")], [("a", "f4"), ("b", "f4")], [("b", "f4"), ("a", "f4")]):
+            host = np.zeros(8, dtype)
+            host["a"] = numbers
+            copy = gpu.array(host).copy()
+            again = copy.copy()
+            first(copy, out, grid=1, local_size=8)
+            assert np.array_equal(out.numpy(), numbers)
+            assert again.dtype == host.dtype
+            assert again.numpy().tobytes() == host.tobytes()
+            del copy, again
+
+
 @pytest.mark.pure
 def test_simulated_views_of_packed_fields_are_refused() -> None:
     @vc.kernel

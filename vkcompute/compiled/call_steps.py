@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import Recorder
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.deferred_calls import waiting
+from vkcompute.dtypes import letter
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling import task as tasks
@@ -25,6 +27,7 @@ Part = tuple[int, int, int]
 """A range of a slot: (slot, start, stop) in bytes from its first one; of a binding, (slot, start, number of bytes)."""
 Command = tuple[Callable[..., None], tuple[Any, ...]]
 """A method of `Recorder` and its arguments."""
+_BUFFER, _OFFSET = attrgetter("_buffer"), attrgetter("_offset")
 
 
 class Memory:
@@ -44,12 +47,10 @@ class Memory:
 
     def __init__(self, runtime: Runtime, arrays: Sequence[Array], n_own: int) -> None:
         self.runtime = runtime
-        self.buffers: list[Any]
-        if len(arrays) == 1:  # most functions have one: faster than comprehensions
-            array = arrays[0]
-            self.buffers, self.bases = [array._buffer or array.buffer], [array._offset]
-        else:
-            self.buffers, self.bases = [x._buffer or x.buffer for x in arrays], [x._offset for x in arrays]
+        self.buffers: list[Any] = [*map(_BUFFER, arrays)]
+        if None in self.buffers:
+            self.buffers = [x.buffer for x in arrays]  # raises the error of a closed one
+        self.bases: list[int] = [*map(_OFFSET, arrays)]
         self.buffers += [None] * n_own
         self.bases += [0] * n_own
 
@@ -58,6 +59,36 @@ class Memory:
         at, start, stop = part
         base = self.bases[at]
         return self.buffers[at], base + start, base + stop
+
+
+class View(NamedTuple):
+    """An array on a slot.
+
+    Attributes:
+        start: the first byte of its elements from that of the slot.
+        is_whole: True for a contiguous one at the start of memory that each call allocates.
+        extent: of one that is not contiguous, as of `Array.strided`; None for others.
+    """
+
+    slot: int
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: Any
+    nbytes: int
+    is_whole: bool
+    extent: tuple[int, int] | None = None
+
+    def array(self, memory: Memory) -> Array:
+        """Returns the array of a repeated call."""
+        slot, start, shape, strides, dtype, nbytes, is_whole, extent = self
+        runtime, buffer = memory.runtime, memory.buffers[slot]
+        if is_whole:
+            return Array.whole(runtime, buffer, shape, dtype, nbytes)
+        offset = memory.bases[slot] + start
+        if extent is not None:
+            return Array.strided(runtime, buffer, offset, (shape, strides, dtype, letter(dtype)), extent)
+        return Array(runtime, buffer, offset, shape, strides, dtype)
 
 
 def moved(part: Part, places: Mapping[int, tuple[int, int]]) -> Part:
@@ -313,7 +344,7 @@ class Report:
         """Runs the steps, and registers the callback."""
 
         def launch(buffer: Array) -> None:
-            memory.buffers[self._slot] = buffer.buffer
+            memory.buffers[self._slot] = buffer._buffer or buffer.buffer
             for step in self.steps:
                 step.run(memory)
             memory.buffers[self._slot] = None

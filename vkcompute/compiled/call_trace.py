@@ -5,12 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from vkcompute.compiled.call_series import in_series
-from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
+from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Part, Report, Step, View
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory.array import Array
@@ -21,30 +21,6 @@ from vkcompute.runtime.scheduling.scheduler import Scheduler
 _T = TypeVar("_T")
 _MOST_STEPS = 256
 _MOST_KEPT_BYTES = 1 << 14
-
-
-class View(NamedTuple):
-    """An array on a slot.
-
-    Attributes:
-        start: the first byte of its elements from that of the slot.
-        is_whole: True for a contiguous one at the start of memory that each call allocates.
-    """
-
-    slot: int
-    start: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: Any
-    nbytes: int
-    is_whole: bool
-
-    def array(self, memory: Memory) -> Array:
-        """Returns the array of a repeated call."""
-        slot, start, shape, strides, dtype, nbytes, is_whole = self
-        if is_whole:
-            return Array.whole(memory.runtime, memory.buffers[slot], shape, dtype, nbytes)
-        return Array(memory.runtime, memory.buffers[slot], memory.bases[slot] + start, shape, strides, dtype)
 
 
 class _RefusedError(Exception):
@@ -222,7 +198,9 @@ class CallTrace:
             return None
         start = array.offset - self._base(slot)
         is_whole = array.contiguous and not start and self.is_own(slot)
-        return View(slot, start, array.shape, array.strides, array.dtype, array.nbytes, is_whole)
+        _, first, stop = array.span
+        extent = None if array.contiguous else (first - array.offset, stop - array.offset)
+        return View(slot, start, array.shape, array.strides, array.dtype, array.nbytes, is_whole, extent)
 
     def is_own(self, slot: int) -> bool:
         """True if a slot is memory that each call allocates."""

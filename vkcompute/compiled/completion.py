@@ -36,7 +36,8 @@ def expect(runtime: Runtime, n_words: int, read: Callable[[Words], Exception | N
         return run(graph.report(n_words, read))
     if len(scheduler.callbacks) >= _MOST_PENDING:
         scheduler.finish()
-    free = _free(runtime).setdefault(n_words, [])
+    # By numbers of words, unused buffers of zeros; they are freed when memory runs short.
+    free = cached(runtime, "reports", dict[int, list[_Report]], release=dict.clear).setdefault(n_words, [])
     try:
         report = free.pop()
     except IndexError:  # there is none, or another thread has taken it
@@ -52,11 +53,6 @@ def expect(runtime: Runtime, n_words: int, read: Callable[[Words], Exception | N
     if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
         launch = partial(tracer.reported, memory, n_words, read, launch)
     return scheduler.callbacks.register(memory, on_completion, launch)
-
-
-def _free(runtime: Runtime) -> dict[int, list[_Report]]:
-    """Returns number of words -> unused buffers of zeros; they are freed when memory runs short."""
-    return cached(runtime, "reports", dict[int, list[_Report]], release=dict.clear)
 
 
 def _new(runtime: Runtime, n_words: int) -> _Report:

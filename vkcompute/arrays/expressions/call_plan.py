@@ -17,8 +17,8 @@ from vkcompute.arrays.expressions.compute_plan import Origin
 from vkcompute.arrays.expressions.promotion import float_rule
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
-from vkcompute.compiled.call_steps import Keep, Memory, Step
-from vkcompute.compiled.call_trace import CallTrace, View
+from vkcompute.compiled.call_steps import Keep, Memory, Step, View
+from vkcompute.compiled.call_trace import CallTrace
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling import current
@@ -52,15 +52,17 @@ class CallPlan:
         result: the index of a value, None, or (type, results) for a sequence.
     """
 
-    __slots__ = ("_leaves", "_n_slots", "_result", "_root", "_steps", "_uses_memory", "_values")
+    __slots__ = ("_leaves", "_n_slots", "_result", "_root", "_steps", "_uses_memory", "_values", "_view")
 
     def __init__(self, steps: Sequence[Step], n_slots: int, values: Sequence[Any], result: Any) -> None:
         self._steps, self._n_slots, self._values, self._result = steps, n_slots, values, result
         self._uses_memory = any(type(x) is not Keep for x in steps) or any(type(value) is View for value in values)
-        self._leaves = [value for value in values if type(value) is not Node]
         root = values[result] if type(result) is int else None
-        is_alone = type(root) is Node and len(self._leaves) == len(values) - 1 and type(root.expression) is lazy.Lazy
-        self._root: Node | None = root if type(root) is Node and not is_alone else None
+        self._view: View | None = root if type(root) is View and len(values) == 1 else None
+        self._leaves = [value for value in values if type(value) is not Node]
+        is_alone = len(self._leaves) == len(values) - 1 and not any(type(leaf) is View for leaf in self._leaves)
+        is_quick = is_alone and type(root) is Node and type(root.expression) is lazy.Lazy  # known by its structure
+        self._root: Node | None = root if type(root) is Node and not is_quick else None
 
     def run(self, runtime: Runtime, arrays: Sequence[Array]) -> Any:
         """Runs the steps, and returns the results."""
@@ -73,6 +75,8 @@ class CallPlan:
             memory = Memory(runtime, arrays, self._n_slots - len(arrays))
             for step in self._steps:
                 step.run(memory)
+            if self._view is not None:
+                return self._view.array(memory)
         leaves = [
             arrays[leaf] if type(leaf) is int else leaf if type(leaf) is Array else leaf.array(memory)
             for leaf in self._leaves

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
-from vkcompute.compiled.call_steps import Memory, Step
-from vkcompute.compiled.call_trace import CallTrace, View
+from vkcompute.compiled.call_steps import Memory, Step, View
+from vkcompute.compiled.call_trace import CallTrace
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Reader
 from vkcompute.runtime.runtime import Runtime, runtime_of

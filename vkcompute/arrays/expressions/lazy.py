@@ -75,9 +75,10 @@ class Lazy:
         if structure.depth or self.origin is not None:
             return computed(array, _computed)
         if not (structure.has_complex or scheduler.recordings or scheduler.tracers or scheduler.moves):
-            parameters = self._parameters(array)
+            # The operands of a single step are in memory: what is computed does not become lazy again.
+            parameters = self.operands if structure.n_steps == 1 else self._parameters(array)
             if parameters:
-                numbers = tuple(range(len(parameters)))
+                numbers = structure.numbers
                 if len({*map(id, parameters)}) < len(parameters):
                     parameters, numbers = _numbered(parameters)
                 out = memory_of(array)
@@ -85,14 +86,12 @@ class Lazy:
                 return out
         return _computed(array)
 
-    def _parameters(self, array: Array) -> list[Any]:
+    def _parameters(self, array: Array) -> Sequence[Any]:
         """Returns the parameters of the structure's kernel, which computes an array; none if it needs another one.
 
         So it is if a lazy operand has other readers, has another shape, or has been computed meanwhile.
         """
         structure, shape, parameters, n_steps = self.structure, array._shape, list[Any](), 1
-        if array._dtype.kind == "c":
-            return []
         left = [*reversed(self.operands)]
         while left:
             operand = left.pop()

@@ -19,6 +19,7 @@ from vkcompute.runtime.bounded_cache import BoundedCache
 MOST_STEPS = 48
 MOST_ARRAYS = 8
 MOST_SCALARS = 8
+_COMPLEX = frozenset(["F", "D", np.complex64, np.complex128])
 _COSTS = {name: row.cost for name, row in FUNCTIONS.items()}
 _structures: BoundedCache[tuple[Any, ...], Structure] = BoundedCache(4096)
 _launchers: BoundedCache[tuple[Step, ...], ElementLauncher] = BoundedCache(1024)
@@ -37,7 +38,8 @@ class Structure:
         n_steps, n_arrays, n_scalars: of the kernel, at most.
         cost: of computing an element, compared with an addition.
         depth: the number of reductions that are nested in it.
-        has_complex: True if a parameter is complex, which kernels take as two.
+        has_complex: True if a parameter or the result is complex, which kernels take as two.
+        numbers: of the parameters, if they are distinct.
         is_too_large: True if a kernel should not compute all of it.
         launchers: of its kernels, by their parameters: see `launcher`.
         signature: equal for the same operation, whatever the kinds of the operands are.
@@ -55,11 +57,9 @@ class Structure:
         self.n_arrays = len(parts) - len(inner) - len(scalars) + sum([part.n_arrays for part in inner])
         self.cost: int = _COSTS[operation] + sum([part.cost for part in inner])
         self.depth: int = max([part.depth for part in inner] + [depth for _, depth in reductions], default=0)
-        self.has_complex = any(part.has_complex for part in inner) or any(
-            np.dtype(part[0] if type(part) is tuple else part).kind == "c"
-            for part in parts
-            if type(part) is not Structure
-        )
+        kinds = [result, *[part[0] if type(part) is tuple else part for part in parts]]
+        self.has_complex = not _COMPLEX.isdisjoint(kinds) or any(part.has_complex for part in inner)
+        self.numbers = tuple(range(self.n_arrays + self.n_scalars))
         self.is_too_large = self.n_steps > MOST_STEPS or self.n_arrays > MOST_ARRAYS or self.n_scalars > MOST_SCALARS
 
     def launcher(self, numbers: tuple[int, ...]) -> ElementLauncher:

@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.scheduling.current import is_recording
 
 
 class _Source(Protocol):
@@ -27,8 +28,9 @@ def drawn_per_run(draw: Callable[Concatenate[_S, _P], Array]) -> Callable[Concat
 
     @wraps(draw)
     def method(self: _S, /, *args: _P.args, **named: _P.kwargs) -> Array:
-        scheduler = self._runtime().scheduler
-        graph = recording_graph(scheduler) if scheduler.recordings else None
+        if not is_recording():
+            return draw(self, *args, **named)
+        graph = recording_graph(self._runtime().scheduler)
         if graph is None or graph.function is None:
             return draw(self, *args, **named)
         return graph.function.feed(partial(draw, self, *args, **named))

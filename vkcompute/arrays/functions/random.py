@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from vkcompute.arrays.functions.variates import shape_of as _shape_of
 from vkcompute.dtypes import as_dtype, finfo
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.graph import new_result, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.host_data import HostArray
@@ -48,6 +48,11 @@ _MOST_BLOCKS = 1 << 22  # of a launch, so that a binding holds their numbers
 @cache
 def _kernel(function: Callable[..., None]) -> PythonKernel:
     return kernel(function)
+
+
+@lru_cache(256)
+def _launch(function: Callable[..., None], n_groups: int) -> Callable[..., Any]:
+    return _kernel(function)[n_groups, _LOCAL]
 
 
 def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
@@ -122,7 +127,7 @@ class Generator(Variates):
             state = low, high, *keys
             arrays = [out, *per_element]
             target, *given = arrays if blocks == n_blocks else [array[part] for array in arrays]
-            _kernel(function)[-(-blocks // _LOCAL), _LOCAL](target, *state, *given, *also)
+            _launch(function, -(-blocks // _LOCAL))(target, *state, *given, *also)
         return out
 
     def _filled(self, names: str, size: Size, dtype: npt.DTypeLike | None, out: Array | None) -> Array:
@@ -135,17 +140,18 @@ class Generator(Variates):
         ):
             raise ValueError(f"out is a device array of {wanted} and of the size that is asked for; got {out!r}")
         runtime = self._runtime() if out is None else runtime_of(out)
-        require_dtype(runtime, wanted, "random")
+        if wanted == np.float64:
+            require_dtype(runtime, wanted, "random")
         shape = out.shape if out is not None else () if size is None else lengths(size)
-        return written(self._floats(names, runtime, math.prod(shape), wanted).reshape(shape), out)
+        return written(self._floats(names, runtime, shape, wanted), out)
 
     @drawn_per_run
-    def _floats(self, names: str, runtime: Runtime, size: int, dtype: np.dtype[Any]) -> Array:
+    def _floats(self, names: str, runtime: Runtime, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         double = dtype == np.float64
-        flat = temporary(runtime, (size,), dtype)
-        return self._fill(
-            getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4
-        )
+        result = new_result(runtime, shape, dtype)
+        flat = Array.whole(runtime, result.buffer, (result.size,), dtype, result.nbytes)
+        self._fill(getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4)
+        return result
 
     @drawn_per_run
     def _of_parameters(
@@ -214,7 +220,8 @@ class Generator(Variates):
             ValueError: a scale is negative.
         """
         _require_positive("scale", scale)
-        return self._scaled(self.standard_normal(_shape(size, _shape_of(loc), _shape_of(scale))), scale, loc)
+        shape = _shape(size, _shape_of(loc), _shape_of(scale))
+        return self._scaled(self._filled("normal", shape, None, None), scale, loc)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
         """Returns floats whose logarithms are normal."""
@@ -231,6 +238,8 @@ class Generator(Variates):
         Raises:
             OverflowError: the dtype of the numbers does not hold one of these.
         """
+        if {type(scale), type(shift)} <= {int, float} and scale == 1 and shift == 0:
+            return numbers
         for name, operand in (("multiply", scale), ("add", shift)):
             require_in_range(numbers.dtype, operand)
             if type(operand) is not Array and _shape_of(operand):

@@ -512,15 +512,19 @@ def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLi
 
 def memory_of(array: Array) -> Array:
     """Makes an array like a lazy one, for its elements: a temporary while a graph is recorded."""
-    context = array.runtime
+    return new_result(array.runtime, array.shape, array.dtype)
+
+
+def new_result(context: Context, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Makes an array as `temporary`, of a shape and a dtype that are checked."""
     if context.scheduler.recordings and (graph := recording_graph(context.scheduler)) is not None:
-        return graph.empty(array.shape, array.dtype)
+        return graph.empty(shape, dtype)
     context.require_open()
-    nbytes = math.prod(array.shape) * array.dtype.itemsize  # faster than `array.nbytes`, which a lazy array has to set
+    nbytes = math.prod(shape) * dtype.itemsize
     buffer = context.device.result_buffer(nbytes)
     if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
         tracer.allocated(buffer)
-    return Array.whole(context, buffer, array.shape, array.dtype, nbytes)
+    return Array.whole(context, buffer, shape, dtype, nbytes)
 
 
 def recording_graph(scheduler: Scheduler) -> Graph | None:

@@ -275,3 +275,16 @@ def register(
                 segment.reads = {}
             segment.writer, segment.written = timeline, task
     return dependencies
+
+
+def writers_of(ranges: Sequence[Range]) -> set[tuple[int, int]]:
+    """Returns the last writers of each part of the ranges, as (timeline, task)."""
+    writers = set[tuple[int, int]]()
+    for buffer, start, stop in ranges:
+        history: AccessHistory | None = buffer.history
+        segments = () if history is None else history._segments
+        if len(segments) == 1 and (segment := segments[0]).start <= start < stop <= segment.stop:
+            writers.add((segment.writer, segment.written))
+        elif history is not None:
+            writers.update(history.writers(start, stop))
+    return writers

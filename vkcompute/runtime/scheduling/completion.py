@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TypeVar
@@ -11,7 +10,7 @@ from typing import TypeVar
 from vkcompute import deferred_calls
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
-from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.access_history import Range, writers_of
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, failure_of, lost
 from vkcompute.runtime.scheduling.watcher import Watcher
 
@@ -26,6 +25,7 @@ class CompletionCallback:
 
     Attributes:
         tasks: (queue, task) of those that write the buffer, and of those that depend on them: they fail together.
+        writers: queue -> the newest task there that writes the buffer.
         thread: the one that launches them.
         launched: True once everything that writes the buffer has been launched.
         called, error: True once the callback has run, and what it returned or raised.
@@ -34,6 +34,7 @@ class CompletionCallback:
     buffer: Buffer
     callback: Callback
     tasks: dict[tuple[int, int], None] = field(default_factory=dict)
+    writers: dict[int, int] = field(default_factory=dict)
     thread: int = field(default_factory=get_ident)
     launched: bool = False
     called: bool = False
@@ -54,6 +55,7 @@ class CompletionCallbacks(list[CompletionCallback]):
         self._new: list[CompletionCallback] = []  # launched since the last search for finished ones
         self._first: dict[int, int] = {}  # queue -> the first task there that one of the others waits for
         self._n_failures = 0  # at the last search
+        self._tasks: set[tuple[int, int]] = set()  # at least those of all callbacks
 
     def register(self, buffer: Buffer, callback: Callback, launch: Callable[[], _T]) -> _T:
         """Launches work that writes the buffer, by `launch`, and registers a callback for it."""
@@ -72,10 +74,15 @@ class CompletionCallbacks(list[CompletionCallback]):
 
     def follow(self, task: tuple[int, int], writes: Sequence[Range], reads: Sequence[Range]) -> None:
         """Registers a new task that writes the buffer of a callback, or depends on one that does. Requires the lock."""
-        writers, written = {*_writers(reads)}, [buffer for buffer, _, _ in writes]
+        writers, written = writers_of(reads), [where[0] for where in writes]
+        depends = not writers.isdisjoint(self._tasks)
         for entry in list(self):  # other threads may append to it
-            if not writers.isdisjoint(entry.tasks) or entry.buffer in written:
+            is_writer = entry.buffer in written
+            if is_writer or (depends and not writers.isdisjoint(entry.tasks)):
+                self._tasks.add(task)
                 entry.tasks[task] = None
+                if is_writer:
+                    entry.writers[task[0]] = task[1]
 
     def run(self) -> None:
         """Runs the callbacks whose tasks have finished.
@@ -102,34 +109,40 @@ class CompletionCallbacks(list[CompletionCallback]):
                 self._run(entry)
         finally:
             self._is_running = False
+        if not self:
+            self._tasks = set()
         self._new += [entry for entry in self if entry.launched]
         self._first, self._n_failures = {}, n_failures  # last: what Ctrl-C cuts short is done again
 
     def _may_have_finished(self) -> bool:
         """False if no launch has finished since the last search: each launch asks this for all before it."""
-        while (entry := next(iter(self._new), None)) is not None:
-            writers = [] if entry.called else _writers(entry.whole)
-            if not entry.called and (not writers or (self._n_failures and failure_of(self._queues, entry.whole))):
+        first = self._first
+        while self._new and (entry := next(iter(self._new), None)) is not None:
+            failed = self._n_failures and failure_of(self._queues, entry.whole)
+            if not entry.called and (failed or not entry.writers):
                 return True
-            for queue, task in writers:
-                self._first[queue] = min(task, self._first.get(queue, task))
+            for queue, task in () if entry.called else entry.writers.items():
+                if queue not in first or task < first[queue]:
+                    first[queue] = task
             self._forget(entry)
-        for queue, task in self._first.items():  # noqa: SIM110 - faster than `any`
+        for queue, task in first.items():  # noqa: SIM110 - faster than `any`
             if self._queues[queue].has_finished(task):
                 return True
         return False
 
     def _forget(self, entry: CompletionCallback) -> None:
         """Removes an entry from the new ones, to which other threads append."""
-        while entry in self._new:
-            with suppress(ValueError):
+        try:
+            while entry in self._new:
                 self._new.remove(entry)
+        except ValueError:  # another thread has removed it
+            self._forget(entry)
 
     def _finished(self, entry: CompletionCallback) -> bool:
         """True if all tasks that write the buffer have finished or failed; queries the driver."""
         if entry.called or failure_of(self._queues, entry.whole) is not None:
             return True
-        return all(task <= self._queues[queue].poll_task() for queue, task in _writers(entry.whole))
+        return all(task <= self._queues[queue].poll_task() for queue, task in entry.writers.items())
 
     def _run(self, entry: CompletionCallback) -> None:
         """Runs one callback; repeats the steps after it that Ctrl-C cut short."""
@@ -148,18 +161,10 @@ class CompletionCallbacks(list[CompletionCallback]):
                 entry.error = lost("what this work reports was lost", entry.error)
             for queue, task in entry.tasks:
                 self._queues[queue].fail(entry.error, task)
-        entry.buffer.history = None
+        if self._queues[0].failures:
+            entry.buffer.history = None  # which may have a failed task
         self.remove(entry)
         self._forget(entry)
-
-
-def _writers(ranges: Sequence[Range]) -> list[tuple[int, int]]:
-    """The last writers of these bytes, as (queue, task)."""
-    writers: list[tuple[int, int]] = []
-    for buffer, start, stop in ranges:
-        if buffer.history is not None:
-            writers += buffer.history.writers(start, stop)
-    return writers
 
 
 class CompletionTracker:

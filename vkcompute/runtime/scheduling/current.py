@@ -89,6 +89,11 @@ def _runtime_in(entry: tuple[weakref.ref[Any], weakref.ref[Any] | None]) -> Any:
     return None if runtime is None or runtime.closed or runtime.inherited else runtime
 
 
+def is_recording() -> bool:
+    """True if this thread may record for some scheduler: see `find`."""
+    return bool(_recorded.get())
+
+
 def find(scheduler: object) -> TaskRecorder | None:
     """Returns this thread's recorder for tasks of the scheduler, or None."""
     for reference, owner, thread in _recorded.get():
