@@ -43,7 +43,7 @@ import vkcompute as vc  # noqa: E402
 ALL_CHECKS = {**CHECKS, "blocks": blocks}
 BATCH = 250  # programs per child: drivers keep some memory per pipeline
 _FOUND = ROOT / "build" / "programs"
-_KINDS = {"simulated": ("integers", "programs", "groups", "files"), "numba": ("numba",)}
+_KINDS = {"simulated": ("integers", "programs", "groups", "warps", "files"), "numba": ("numba",)}
 
 
 def check_all(where: str, kinds: Sequence[str], seed: int, numbers: Sequence[int]) -> None:
@@ -83,7 +83,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=10_000, help="number of programs per place (default: 10000)")
     parser.add_argument("--first", type=int, default=0, help="number of the first program (default: 0)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
-    parser.add_argument("--only", default="integers,programs,groups,formulas,files", help="kinds (default: all)")
+    parser.add_argument("--only", default="integers,programs,groups,warps,formulas,files", help="kinds (default: all)")
     parser.add_argument(
         "--driver", action="append", default=[], choices=("lavapipe", "swiftshader", "simulated", "numba")
     )

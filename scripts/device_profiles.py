@@ -3,7 +3,8 @@
 Usage: python scripts/device_profiles.py CHECKOUT   (of https://github.com/KhronosGroup/Vulkan-Profiles)
 
 The reports in profiles/LunarG are exports of https://vulkan.gpuinfo.org by Sascha Willems, under Apache-2.0. Facts are
-taken from them, no text. The names of devices and the file of each are in `REPORTS`.
+taken from them, no text. The names of devices and the file of each are in `REPORTS`. `SMALL` has what Android demands,
+and devices by the sources of Mesa's drivers, which state features and limits as constants.
 """
 
 from __future__ import annotations
@@ -67,12 +68,121 @@ POOR: dict[str, Any] = {
 }  # fmt: skip
 
 
+_COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
+
+
+def poorest_with(
+    label: str, source: str, api: list[int], features: str, limits: dict[str, Any], controls: str, extensions: str = ""
+) -> dict[str, Any]:
+    """The row of a device with more than the least: features, limits, and controls of float16 and float32."""
+    modes = {f"shader{control}Float{bits}": 1 for control in controls.split() for bits in (16, 32)}
+    return POOR | {
+        "label": label,
+        "source": source,
+        "api": api,
+        "lacks": sorted({*POOR["lacks"]} - {*features.split()}),
+        "limits": POOR["limits"] | limits | modes,
+        "extensions": sorted({*extensions.split()} & EXTENSIONS),
+    }
+
+
+ANDROID = poorest_with(
+    "the least that Android 16 demands of new devices",
+    "profiles/VP_ANDROID_15_minimums.json, profiles/VP_ANDROID_16_minimums.json",
+    [1, 3, 276],
+    """bufferDeviceAddress computeFullSubgroups maintenance4 scalarBlockLayout shaderFloat16 shaderInt16 shaderInt8
+    shaderIntegerDotProduct shaderStorageBufferArrayDynamicIndexing shaderStorageImageReadWithoutFormat
+    shaderStorageImageWriteWithoutFormat shaderUniformBufferArrayDynamicIndexing shaderZeroInitializeWorkgroupMemory
+    storageBuffer16BitAccess storageBuffer8BitAccess subgroupSizeControl synchronization2 vulkanMemoryModel""",
+    {
+        "maxComputeWorkGroupInvocations": 256, "maxComputeWorkGroupSize": [256, 256, 64],
+        "maxPerStageDescriptorStorageBuffers": 12, "maxPerStageDescriptorUniformBuffers": 15,
+        "maxPerStageDescriptorSampledImages": 128, "maxPerStageResources": 200, "maxDescriptorSetStorageBuffers": 96,
+        "maxDescriptorSetUniformBuffers": 90, "maxUniformBufferRange": 65536, "subgroupSupportedOperations": 0b111111,
+    },
+    "SignedZeroInfNanPreserve",
+)  # fmt: skip
+PI = poorest_with(
+    "Raspberry Pi 4 (V3D 4.2) driver Mesa 23.3.6",
+    "Mesa 23.3.6, src/broadcom/vulkan/v3dv_device.c",
+    [1, 2, 255],
+    """bufferDeviceAddress maintenance4 shaderStorageBufferArrayDynamicIndexing shaderUniformBufferArrayDynamicIndexing
+    storageBuffer16BitAccess storageBuffer8BitAccess storagePushConstant16 storagePushConstant8 synchronization2
+    uniformAndStorageBuffer16BitAccess uniformAndStorageBuffer8BitAccess variablePointersStorageBuffer vulkanMemoryModel
+    vulkanMemoryModelDeviceScope""",
+    {
+        "maxComputeWorkGroupInvocations": 256, "maxComputeWorkGroupSize": [256] * 3, "maxStorageBufferRange": 1 << 30,
+        "maxUniformBufferRange": 1 << 30, "maxTexelBufferElements": 1 << 28, "maxBoundDescriptorSets": 16,
+        "maxPerStageDescriptorStorageBuffers": 8, "maxPerStageDescriptorUniformBuffers": 16,
+        "maxDescriptorSetStorageBuffers": 48, "maxDescriptorSetUniformBuffers": 96,
+        "minStorageBufferOffsetAlignment": 32, "minUniformBufferOffsetAlignment": 32,
+        "minTexelBufferOffsetAlignment": 64, "maxBufferSize": 1 << 30, "minSubgroupSize": 16, "maxSubgroupSize": 16,
+    },
+    "SignedZeroInfNanPreserve DenormPreserve RoundingModeRTE",
+    "VK_KHR_maintenance4",
+)  # fmt: skip
+ADRENO = poorest_with(
+    "Adreno 660 (turnip) driver Mesa 23.3.6",
+    "Mesa 23.3.6, src/freedreno/vulkan/tu_device.cc",
+    [1, 3, 255],
+    """bufferDeviceAddress computeFullSubgroups maintenance4 pipelineExecutableInfo robustBufferAccess2
+    scalarBlockLayout
+    shaderFloat16 shaderInt16 shaderIntegerDotProduct shaderStorageBufferArrayDynamicIndexing
+    shaderStorageImageReadWithoutFormat shaderStorageImageWriteWithoutFormat shaderUniformBufferArrayDynamicIndexing
+    shaderZeroInitializeWorkgroupMemory storageBuffer16BitAccess subgroupSizeControl synchronization2 variablePointers
+    variablePointersStorageBuffer vulkanMemoryModel vulkanMemoryModelDeviceScope""",
+    {
+        "maxComputeSharedMemorySize": 32768, "maxComputeWorkGroupInvocations": 2048,
+        "maxComputeWorkGroupSize": [1024] * 3, "maxUniformBufferRange": 65536, "maxTexelBufferElements": 1 << 27,
+        "maxPerStageDescriptorStorageBuffers": 1 << 20, "maxPerStageDescriptorUniformBuffers": 1 << 20,
+        "maxPerStageDescriptorSampledImages": 1 << 20, "maxPerStageDescriptorStorageImages": 1 << 20,
+        "maxPerStageResources": 1 << 20, "maxDescriptorSetStorageBuffers": 1 << 20,
+        "maxDescriptorSetUniformBuffers": 1 << 20, "maxDescriptorSetSampledImages": 1 << 20,
+        "maxPushConstantsSize": 256, "minStorageBufferOffsetAlignment": 4, "minUniformBufferOffsetAlignment": 64,
+        "minTexelBufferOffsetAlignment": 64, "maxMemoryAllocationSize": 0xFFFFFFFF, "maxBufferSize": 1 << 32,
+        "minSubgroupSize": 64, "maxSubgroupSize": 128, "subgroupSupportedOperations": 0b10111111,
+        "requiredSubgroupSizeStages": _COMPUTE,
+    },
+    "SignedZeroInfNanPreserve DenormFlushToZero RoundingModeRTE",
+    """VK_EXT_memory_budget VK_EXT_robustness2 VK_EXT_subgroup_size_control VK_KHR_maintenance4
+    VK_KHR_pipeline_executable_properties VK_KHR_shader_integer_dot_product""",
+)  # fmt: skip
+MALI = poorest_with(
+    "Mali-G610 (panvk) driver Mesa 26",
+    "Mesa 26, src/panfrost/vulkan/panvk_vX_physical_device.c",
+    [1, 4, 0],
+    """bufferDeviceAddress computeFullSubgroups maintenance4 pipelineExecutableInfo scalarBlockLayout
+    shaderBufferFloat32Atomics shaderBufferInt64Atomics shaderFloat16 shaderInt16 shaderInt64 shaderInt8
+    shaderIntegerDotProduct shaderSharedFloat32Atomics shaderSharedInt64Atomics shaderStorageBufferArrayDynamicIndexing
+    shaderStorageImageReadWithoutFormat shaderStorageImageWriteWithoutFormat shaderUniformBufferArrayDynamicIndexing
+    shaderZeroInitializeWorkgroupMemory storageBuffer16BitAccess storageBuffer8BitAccess storagePushConstant16
+    storagePushConstant8 subgroupSizeControl synchronization2 uniformAndStorageBuffer16BitAccess
+    uniformAndStorageBuffer8BitAccess variablePointers variablePointersStorageBuffer vulkanMemoryModel
+    vulkanMemoryModelDeviceScope""",
+    {
+        "maxComputeSharedMemorySize": 32768, "maxComputeWorkGroupInvocations": 1024,
+        "maxComputeWorkGroupSize": [1024] * 3, "maxStorageBufferRange": 0xFFFFFFFF, "maxUniformBufferRange": 1 << 20,
+        "maxTexelBufferElements": 1 << 28, "maxPerStageDescriptorStorageBuffers": 1 << 16,
+        "maxPerStageDescriptorUniformBuffers": 256, "maxPerStageDescriptorSampledImages": 1 << 16,
+        "maxPerStageResources": 1 << 16, "maxDescriptorSetStorageBuffers": 1 << 16, "maxPushConstantsSize": 256,
+        "minStorageBufferOffsetAlignment": 16, "minUniformBufferOffsetAlignment": 16,
+        "minTexelBufferOffsetAlignment": 16, "maxMemoryAllocationSize": 0xFFFFFFFF, "minSubgroupSize": 16,
+        "maxSubgroupSize": 16, "subgroupSupportedOperations": 0xFF, "requiredSubgroupSizeStages": _COMPUTE,
+    },
+    "SignedZeroInfNanPreserve DenormPreserve DenormFlushToZero RoundingModeRTE RoundingModeRTZ",
+    """VK_EXT_memory_budget VK_EXT_shader_atomic_float VK_EXT_subgroup_size_control VK_KHR_maintenance4
+    VK_KHR_pipeline_executable_properties VK_KHR_shader_integer_dot_product""",
+)  # fmt: skip
+SMALL = {"android-16": ANDROID, "raspberry-pi-4-v3dv": PI, "adreno-660-turnip": ADRENO, "mali-g610-panvk": MALI}
+
+
 def main() -> int:
     checkout = Path(sys.argv[1])
     profiles = {"poor": POOR}
     for name, path in REPORTS.items():
         source = f"{FOLDER}{path}.json"
         profiles[name] = profile_of(name, source, json.loads((checkout / source).read_text(encoding="utf-8")))
+    profiles |= SMALL
     rows = [f"{json.dumps(name)}: {json.dumps(profile)}" for name, profile in profiles.items()]
     DATA.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
     return 0

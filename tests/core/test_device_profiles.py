@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,20 @@ def test_a_planted_excess_is_reported(excess: Callable[[vc.Runtime], None], mess
     """Past the checks of a launch, as a fault of the library would be."""
     with open_runtime(profile="poor") as runtime, pytest.raises(vc.ValidationError, match=message):
         excess(runtime)
+
+
+PROGRAM = Path(__file__).with_name("profiled_program.py")
+OTHER_KINDS = ["apple-m5-moltenvk", "intel-arc-140t", "amd-rx-570-radv", "android-16", "raspberry-pi-4-v3dv",
+               "adreno-660-turnip", "mali-g610-panvk"]  # fmt: skip
+
+
+@pytest.mark.parametrize("profile", OTHER_KINDS)
+def test_functions_of_all_types_and_a_kernel_run_under_the_profiles_of_each_kind(profile: str) -> None:
+    environment = {
+        **os.environ,
+        "VKCOMPUTE_PROFILE": profile,
+        "VKCOMPUTE_DEVICE": "cpu",
+        "VKCOMPUTE_VALIDATION": "error",
+    }
+    done = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True, env=environment, check=False)
+    assert done.stdout == "right\n", done.stderr

@@ -79,6 +79,9 @@ def test_every_structure_that_the_core_makes_has_its_type() -> None:
         "VkWriteDescriptorSet": 35,
         "VkBufferCopy": None,
         "VkPhysicalDeviceMemoryBudgetPropertiesEXT": 1000237000,
+        "VkPhysicalDeviceMaintenance4FeaturesKHR": 1000413000,  # a part of Vulkan 1.3, for devices with 1.2
+        "VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR": 1000280000,
+        "VkPhysicalDeviceSubgroupSizeControlFeaturesEXT": 1000225002,
     }.items():
         assert vk.structure_type(name) == kind, name
 

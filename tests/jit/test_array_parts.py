@@ -108,10 +108,6 @@ def test_sums_of_integers_are_int64(gpu):
 
 def test_refusals(gpu):
     @vc.kernel
-    def assigned(x):
-        x[0, 1:3] = 1
-
-    @vc.kernel
     def along(x):
         x[0, 0] = x.sum(0)
 
@@ -120,7 +116,6 @@ def test_refusals(gpu):
         x[0, 0] = x[0, ::n][0]
 
     for launch, text in [
-        (lambda x: assigned(x), "assigned one by one"),
         (lambda x: along(x), "sum reduces all elements of an array in kernels; got an axis"),
         (lambda x: stepped(x, 2), "the step of a slice is an int, known at compile time"),
     ]:

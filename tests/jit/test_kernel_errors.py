@@ -28,7 +28,7 @@ REFUSED = [
     ("y = sum(j for j in i)", "int32 has no length; tuples, vectors, arrays and their rows have", "i)"),
     ("sum = min; y = sum(j for j in range(3))", "sum is not Python's own here", "sum(j"),
     ("y = f'{i}'", "an f-string of device values is for print() only", "f'"),
-    ("x[1:] = 0", "the elements of x are assigned one by one; write a for loop over the slice", "x[1:]"),
+    ("x[1:] += 1", "an operator assigns to one element of x; write a for loop over the slice", "x[1:]"),
     ("y = b'2'", "b'2'; numbers are bools, ints and floats", "b'2'"),
     ("import os", "import; import outside of the kernel", "import"),
     ("with i: pass", "not supported in kernels: with", "with"),

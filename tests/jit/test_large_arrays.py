@@ -18,6 +18,8 @@ MOST, N = 4096, 5000  # bytes of a binding, elements of an array
 @pytest.fixture(scope="module")
 def small() -> Iterator[vc.Runtime]:
     with open_runtime(limits={"maxStorageBufferRange": MOST}) as runtime:
+        if runtime.device.physical.limits["maxPerStageDescriptorStorageBuffers"] < 20:
+            pytest.skip("two arrays take up to 20 bindings")
         yield runtime
 
 

@@ -239,7 +239,7 @@ def test_invocations_that_take_turns(gpu: vc.Runtime) -> None:
         out[i] = s
 
     out = gpu.zeros(16, np.int32)
-    right_or_cut(gpu, lambda: turns[1, 16](out, 10_000), out, [10_000] * 16, "in turn")
+    right_or_cut(gpu, lambda: turns[1, 16](out, 20_000), out, [20_000] * 16, "in turn")
 
 
 def test_a_loop_that_ends_by_returns_alone(gpu: vc.Runtime) -> None:

@@ -155,6 +155,48 @@ def test_reports_and_loops(small: vc.Runtime, capsys: pytest.CaptureFixture[str]
     assert_equal(arrays, expected)
 
 
+DTYPES = ["int8", "uint8", "int16", "uint16", "float16", "int32", "uint32", "float32", "int64", "bool", "int8", "int64"]
+TABLE = np.array([3, -1, 7, 2], np.int8)
+
+
+@vc.kernel(check_bounds=True)
+def of_all_types(a, b, c, d, e, f, g, h, k, m, n, o, s):
+    i = vc.global_id(0)
+    if i < a.size:
+        t = a[i] + b[i] + c[i] + d[i] + f[i] + k[i] + TABLE[i % 4]
+        vc.atomic.add(g, i % 5, 1)
+        if m[i]:
+            h[i] = e[i] + t + s
+        while a[i] < 20:
+            a[i] += 1
+        b[i], c[i], d[i], m[i] = b[i] + 1, -c[i], d[i] * 2, not m[i]
+        o[i] = k[i] * 1_000_000_007 + n[i]
+        e[i] *= 2
+
+
+def of_all_types_on_host(arrays: Sequence[np.ndarray[Any, Any]], s: int) -> list[np.ndarray[Any, Any]]:
+    """What the kernel makes of arrays."""
+    a, b, c, d, e, f, g, h, k, m, n, _ = [array.copy() for array in arrays]
+    t = a.astype(int) + b + c + d + f + k + np.resize(TABLE, a.size)
+    g += np.bincount(np.arange(a.size) % 5, minlength=g.size).astype(g.dtype)
+    h[m] = (e + t + s)[m]
+    return [np.maximum(a, 20), b + 1, -c, d * 2, e * 2, f, g, h, k, ~m, n, k * 1_000_000_007 + n]
+
+
+@pytest.mark.parametrize("profile", ["", "poor"])
+@pytest.mark.parametrize("step", [1, 3])
+def test_arrays_of_all_types_share_a_binding(profile: str, step: int) -> None:
+    """With the buffers for reports and for loops, and a constant array: more than four types of memory."""
+    with open_runtime(limits=LEAST, profile=profile) as runtime:
+        host = [array.astype(dtype) for array, dtype in zip(some(shape=N * step), DTYPES, strict=True)]
+        arrays = [runtime.array(array) for array in host]
+        of_all_types[GRID](*[array[::step] for array in arrays], 5)
+        expected = of_all_types_on_host([array[::step] for array in host], 5)
+        assert_equal([array[::step] for array in arrays], expected)
+        for array, before in zip(arrays, host, strict=True):
+            np.testing.assert_array_equal(array.numpy()[1::3] if step > 1 else 0, before[1::3] if step > 1 else 0)
+
+
 def test_a_failure_among_arrays_with_atomic_operations(small: vc.Runtime) -> None:
     """The buffer for reports, which has atomic operations, too, is in no pack: the launch itself fails."""
     counting = kernel_of(ARRAYS, [f"vc.atomic.add({each}, i + 1, 1)" for each in ARRAYS], check_bounds=True)

@@ -38,7 +38,7 @@ def test_random_programs(own: vc.Runtime, random: Random) -> None:
     assume(CHECKS["programs"](own, lambda kernel: kernel, random) == SAME)
 
 
-@pytest.mark.parametrize("kind", ["integers", "groups", "formulas", "files"])
+@pytest.mark.parametrize("kind", ["integers", "groups", "warps", "formulas", "files"])
 @_few(10)
 @given(random=_RANDOM)
 def test_random_programs_of_integers(own: vc.Runtime, kind: str, random: Random) -> None:
@@ -46,7 +46,7 @@ def test_random_programs_of_integers(own: vc.Runtime, kind: str, random: Random)
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("kind", ["programs", "groups", "integers", "files"])
+@pytest.mark.parametrize("kind", ["programs", "groups", "warps", "integers", "files"])
 @_few(20)
 @given(random=_RANDOM)
 def test_random_programs_simulated(kind: str, random: Random) -> None:

@@ -321,7 +321,6 @@ REFUSED = [
     ("if v > 1: x[i] = 1", "boolx3 has no truth value; write any(v) or all(v)"),
     ("if n > 1: v = w\n    x[0] = v.x", "v has no value that can be used here"),
     ("sum(n)", "this takes a vector or a tuple; got a Python int; combine elements in a for loop"),
-    ("m[i] = 1", "m takes 2 indices; a row, with one less, takes a vector or a tuple; got a Python int"),
     (
         "x[0] = m[i] + 1",
         "this takes numbers; got a row of the array m (float32, 2-D); give it a length, as vc.float32x3(m",
@@ -333,7 +332,7 @@ REFUSED = [
     ),
     ("vc.float32x2(1, 2, m[0])", "float32x2 takes one row"),
     ("m[i, 0, 0] = 1", "m takes 2 indices, one per axis; got 3; write m[i, j]"),
-    ("x[:] = v", "the elements of x are assigned one by one"),
+    ("vc.local(4, vc.float32)[1:] = w", "an axis of 3 elements takes as many, or 1; got 2"),
     ("t = vc.shared((2, 4), vc.float32); t[0] = v", "rows of the shared array t (float32, 2-D) have 4 elements; got 3"),
     ("m[i][0][0] = 1", "only arrays, vectors and tuples are indexed; got float32"),
     ("vc.vector.cross(w, w)", "int32x2 has no attribute yzx"),

@@ -173,7 +173,8 @@ class Loops:
             most = ir.most_iterations(self._function, given)
             stays = most is not None and most <= self._limit
             verdict = stays, None if stays else ir.certain_excess(self._function, given, self._limit)
-            read = {at for at, push in enumerate(self._function.pushes) if push in given.keys_read}
+            known = self._function.pushes[: len(pushes)]  # a launch adds the starts of packed arrays
+            read = {at for at, push in enumerate(known) if push in given.keys_read}
             self._read_at = read_at = tuple(sorted(read.union(read_at)))
             key = read_at, grid, *[numbers[at] for at in read_at]
             self._known[key] = verdict

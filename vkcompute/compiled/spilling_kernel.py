@@ -79,8 +79,8 @@ class SpillingKernel:
         n_bound = len(bindings) - (block is not None)
         n_given, splits, self._packs = array_bindings or ArrayBindings(n_bound, (), ())
         self._splits, self._elementwise = {index: (n, shift) for index, n, shift in splits}, elementwise
-        packed = {index: written for pack in self._packs for index, written in pack.members}
-        self._shared = [{index for index, _ in pack.members} for pack in self._packs if pack.in_place]
+        packed = {index: written for pack in self._packs for index, written, _ in pack.members}
+        self._shared = [{index for index, *_ in pack.members} for pack in self._packs if pack.in_place]
         owners = [at for at in range(n_given) if at not in packed for _ in range(self._splits.get(at, (1,))[0])]
         n_more = n_bound - len(owners) - len(self._packs)  # buffers for the host, after the packs
         self.n_arrays, self._n_given, self._packed = n_given + n_more, n_given, packed
@@ -282,8 +282,10 @@ def _pairs(arrays: Sequence[Array], *, everything: bool) -> list[tuple[int, int]
 
 def _starts(pack: Pack, arrays: Sequence[Array], strided: dict[int, int], offsets: Sequence[int]) -> list[int]:
     """Returns the index of the first element of each member of a pack, given their offsets in its memory."""
-    slacks = [binding_slack(arrays[at]) if at in strided else 0 for at, _ in pack.members]
-    return [(offset - slack) // pack.nbytes & 0xFFFFFFFF for offset, slack in zip(offsets, slacks, strict=True)]
+    slacks = [binding_slack(arrays[at]) if at in strided else 0 for at, *_ in pack.members]
+    sizes = [nbytes for *_, nbytes in pack.members]
+    starts = [offset - slack for offset, slack in zip(offsets, slacks, strict=True)]
+    return [start // nbytes & 0xFFFFFFFF for start, nbytes in zip(starts, sizes, strict=True)]
 
 
 class _Shared:
@@ -294,7 +296,7 @@ class _Shared:
     """
 
     def __init__(self, pack: Pack, arrays: Sequence[Array], strided: dict[int, int]) -> None:
-        members = [arrays[at] for at, _ in pack.members]
+        members = [arrays[at] for at, *_ in pack.members]
         first = min(members, key=lambda array: array.span[1])
         start = first.span[1] - binding_slack(first)
         nbytes = max(array.span[2] for array in members) - start
@@ -316,7 +318,7 @@ class _Filled:
     def __init__(
         self, name: str, runtime: Runtime, pack: Pack, arrays: Sequence[Array], strided: dict[int, int]
     ) -> None:
-        self._written = [(arrays[at], written) for at, written in pack.members]
+        self._written = [(arrays[at], written) for at, written, _ in pack.members]
         offsets: dict[tuple[Buffer, int, int], int] = {}
         nbytes = 0
         for array, _ in self._written:

@@ -123,7 +123,7 @@ def enabling_chain(
     core = {name for name, _ in vk.ffi.typeof(head.features).fields}
     for name in core.intersection(names):
         setattr(head.features, name, 1)
-    by_structure = dict(_STRUCTURES)
+    by_structure = {end(name): needs for name, needs in _STRUCTURES for end in (str, vk.promoted)}
     needed: set[str] = set()
     for structure in structures:
         for name in set(_names(structure)).intersection(names):

@@ -155,7 +155,9 @@ class PhysicalDevice:
         supported = features.query(self.handle, self.api_version, self.extensions)
         lacks = [name for name in self.profile.lacks if name in supported]
         lacks += features.disabled(os.environ.get(features.DISABLED, ""), supported)
-        return supported | dict.fromkeys(lacks, False)
+        known = supported | dict.fromkeys(lacks, False)
+        # With the memory model, atomic operations need the device's scope (VUID-RuntimeSpirv-vulkanMemoryModel-06265).
+        return known | {"vulkanMemoryModel": known["vulkanMemoryModel"] and known["vulkanMemoryModelDeviceScope"]}
 
     @cached_property
     def matrix_products(self) -> tuple[MatrixProduct, ...]:

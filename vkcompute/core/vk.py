@@ -54,12 +54,19 @@ def constant(name: str) -> int:
     return int(getattr(binding, name))
 
 
+def promoted(name: str) -> str:
+    """Returns the name that a structure of an extension has as a part of Vulkan."""
+    return name.removesuffix("KHR").removesuffix("EXT")
+
+
 def structure_type(struct_name: str) -> int | None:
     """Returns the sType of a structure; None if it has no such member."""
     if struct_name in _NEWER:
         return _NEWER[struct_name][0]
     # VkPhysicalDeviceVulkan12Features has ..._PHYSICAL_DEVICE_VULKAN_1_2_FEATURES: equal without underscores.
-    return _structure_types.get(struct_name[2:].upper())
+    known = _structure_types.get(struct_name[2:].upper())
+    # The package has None for the types of structures that have become a part of Vulkan: they have these.
+    return _structure_types.get(promoted(struct_name)[2:].upper()) if known is None else known
 
 
 @cache

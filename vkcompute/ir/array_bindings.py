@@ -8,13 +8,17 @@ and each access chooses one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Function, Op, Value, walk
-from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split
+from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split, view_of
+from vkcompute.ir.memory_views import merge_views
 from vkcompute.ir.rewriting import expand
 from vkcompute.ir.target import Target
-from vkcompute.ir.types import UINT32, Type, element_of, vector
+from vkcompute.ir.types import BOOL, UINT32, Type, element_of, vector
+
+_ATOMIC = "atomic", "compare_exchange"
 
 
 def bind_arrays(
@@ -40,12 +44,17 @@ def bind_arrays(
     for kind, group, _ in groups:
         _replace(function, kind, group)
     rest = {memory: kind for memory, kind in free.items() if memory in function.buffers}
-    for kind, group in _by_type(_excessive(rest, _excess(function, target))):
+    excess = _excess(function, target)
+    by_type = _by_type(_excessive(rest, excess))
+    if sum(len(group) - 1 for _, group in by_type) < excess:
+        by_type = _of_words(rest, {op.memory for op in accesses if op.code in _ATOMIC}, excess)
+    for kind, group in by_type:
         _replace(function, kind, group)
         groups.append((kind, group, False))
+    merge_views(function)
     packs = [
-        Pack(kind.bits // 8, tuple([(arrays.index(member), member in written) for member in group]), in_place)
-        for kind, group, in_place in groups
+        Pack(tuple([(arrays.index(member), member in written, _index_bytes(member)) for member in group]), in_place)
+        for _, group, in_place in groups
     ]
     if splits or packs:
         function.array_bindings = ArrayBindings(len(arrays), tuple(splits), tuple(packs))
@@ -73,7 +82,7 @@ def _split(function: Function, splits: dict[Memory | None, tuple[int, int]]) -> 
 
 def _free(function: Function, arrays: Sequence[Memory], accesses: Sequence[Op]) -> dict[Memory, Type]:
     """Returns the buffers that a pack may hold, the first to pack first, with the type of its members."""
-    atomic = {op.memory for op in accesses if op.code in ("atomic", "compare_exchange")}
+    atomic = {op.memory for op in accesses if op.code in _ATOMIC}
     written = {op.memory for op in accesses if op.operation.writes}
     fixed = {op.memory for op in accesses if op.code == "length"}
     fixed |= {
@@ -104,6 +113,19 @@ def _excessive(free: Mapping[Memory, Type], n_excess: int) -> dict[Memory, Type]
     return members
 
 
+def _of_words(
+    free: Mapping[Memory, Type], atomic: AbstractSet[Memory | None], n_excess: int
+) -> list[tuple[Type, list[Memory]]]:
+    """Returns the fewest buffers whose pack saves so many bindings, or all that share one: whatever their types."""
+    members = [memory for memory in free if memory.lanes == 1 and (memory.element.bits == 32 or memory not in atomic)]
+    return [(UINT32, members[: n_excess + 1])] if len(members) > 1 else []
+
+
+def _index_bytes(memory: Memory) -> int:
+    """Returns the bytes that an index selects."""
+    return memory.lanes * (8 if memory.element is BOOL else memory.element.bits) // 8
+
+
 def _excess(function: Function, target: Target) -> int:
     """Returns the number of storage buffers that the target does not bind."""
     n = sum(not memory.texels for memory in function.buffers)
@@ -119,14 +141,19 @@ def _word(memory: Memory) -> Type:
 
 
 def _replace(function: Function, kind: Type, members: Sequence[Memory]) -> None:
-    """Replaces the members of a pack by the pack, which becomes the last buffer."""
+    """Replaces the members of a pack by the pack, which becomes the last buffer; those of other widths are views."""
     pack = Memory("pack", element_of(kind), lanes=members[0].lanes)
     starts = {member: function.push(f"{member.name}.start", UINT32) for member in members}
     function.buffers = [buffer for buffer in function.buffers if buffer not in members] + [pack]
+    width = _index_bytes(pack)
+    parts: dict[Memory | None, Memory] = {
+        member: pack if _index_bytes(member) == width else view_of(pack, member.element) for member in members
+    }
 
     def access(b: Builder, op: Op) -> Value | None:
         assert op.memory is not None
-        return _access(b, op, pack, b.compute("add", b.cast(op.args[0], UINT32), starts[op.memory]))
+        index = b.compute("add", b.cast(op.args[0], UINT32), starts[op.memory])
+        return _access(b, op, parts[op.memory], index)
 
     expand(function, lambda op: op.memory in starts, access)
 
@@ -134,9 +161,11 @@ def _replace(function: Function, kind: Type, members: Sequence[Memory]) -> None:
 def _access(b: Builder, op: Op, memory: Memory, index: Value) -> Value | None:
     """Builds an access to another memory, which may hold the bits as another type."""
     if op.code == "load":
-        return b.bitcast(b.load(memory, index), op.type)
+        value = b.load(memory, index)
+        return value if value.type == op.type else b.bitcast(value, op.type)
     if op.code == "store":
-        b.store(memory, index, b.bitcast(op.args[1], memory.type))
+        value = op.args[1]
+        b.store(memory, index, value if value.type == memory.type else b.bitcast(value, memory.type))
         return None
     if op.code == "atomic":
         return b.atomic(op.attribute[0], memory, index, op.args[1])

@@ -76,13 +76,11 @@ class Pack(NamedTuple):
     """Arrays that share a binding.
 
     Attributes:
-        nbytes: of what an index selects.
-        members: (index of the array, True if the kernel writes it).
+        members: (index of the array, True if the kernel writes it, the bytes that an index selects).
         in_place: True if they are in one buffer, so that none is copied.
     """
 
-    nbytes: int
-    members: tuple[tuple[int, bool], ...]
+    members: tuple[tuple[int, bool, int], ...]
     in_place: bool = False
 
 

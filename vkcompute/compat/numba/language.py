@@ -230,6 +230,7 @@ class NumbaKernels(Compiler):
         self.packed, self.unpacked = choices.packed, choices.unpacked
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
+        self.kernels.report = self.report  # type: ignore[method-assign]
 
     def _arrays(self, c: Compiler) -> ElementAccess:
         self.element_offsets = NumbaOffsets(c)
@@ -256,6 +257,13 @@ class NumbaKernels(Compiler):
             e.flow.end()
 
         e.flow.if_(condition, fail, nothing, e.here(e.node))
+
+    def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:
+        """Reports to the host; an exception of Python only with `debug=True`, as by CUDA."""
+        if not error:
+            super().report(text, values, fails=fails)
+        elif self.offsets.check_bounds:
+            super().report(f"{error}{RAISED}{text}", values, fails=True)
 
     def _compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, a bool."""
@@ -305,17 +313,7 @@ class NumbaKernels(Compiler):
         if isinstance(base, ArrayChoice):
             chosen(self, base, lambda array: self.assign(array, index, value))
             return
-        indices = along(index)
-        if not isinstance(base, ArrayValue) or not array_views.is_part(base, indices):
-            super().assign(base, index, value)
-            return
-        target = array_views.part(self, base, indices)
-        if not isinstance(value, ArrayValue):
-            self.call(parts.fill if target.ndim == 1 else parts.fill_rows, target, value)
-        elif value.ndim < target.ndim:
-            self.call(parts.copy_to_rows, target, value)
-        else:
-            self.call(parts.copy if target.ndim == 1 else parts.copy_rows, target, value)
+        super().assign(base, index, value)
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element what `change` makes of it."""

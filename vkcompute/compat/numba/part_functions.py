@@ -104,36 +104,6 @@ def _given(c: Any, length: Any, rest: Any) -> Any:
 # -- in the kernel language -------------------------------------------------------------------------------------------
 
 
-def fill(target: Any, value: Any) -> None:
-    """Sets all elements of an array with one axis."""
-    for i in range(target.shape[0]):
-        target[i] = value
-
-
-def fill_rows(target: Any, value: Any) -> None:
-    """Sets all elements of an array with several axes."""
-    for i in range(target.shape[0]):
-        target[i, :] = value
-
-
-def copy(target: Any, source: Any) -> None:
-    """Copies the elements of an array with one axis, which is repeated if it has one."""
-    for i in range(target.shape[0]):
-        target[i] = source[i if source.shape[0] != 1 else 0]
-
-
-def copy_rows(target: Any, source: Any) -> None:
-    """Copies the elements of an array with as many axes."""
-    for i in range(target.shape[0]):
-        target[i, ...] = source[i if source.shape[0] != 1 else 0, ...]
-
-
-def copy_to_rows(target: Any, source: Any) -> None:
-    """Copies the elements of an array with fewer axes to each row."""
-    for i in range(target.shape[0]):
-        target[i, ...] = source
-
-
 def part_of(x: Any, i: Any) -> Any:
     """Returns an element or a row of an array that broadcasts; a number unchanged."""
     return x

@@ -16,7 +16,7 @@ _SEED = 40
 
 def items() -> Items:
     """Returns the items by name: the kind and the number, from which a program follows."""
-    return numbered(("programs", "groups", "formulas"), N_PROGRAMS)
+    return numbered(("programs", "groups", "warps", "formulas"), N_PROGRAMS)
 
 
 def numbered(kinds: Sequence[str], n: int) -> Items:

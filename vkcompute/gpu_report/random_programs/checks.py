@@ -16,6 +16,7 @@ import vkcompute as vc
 from vkcompute.gpu_report.random_programs import formulas as random_formulas
 from vkcompute.gpu_report.random_programs import groups as random_groups
 from vkcompute.gpu_report.random_programs import kernels as random_kernels
+from vkcompute.gpu_report.random_programs import warps as random_warps
 from vkcompute.gpu_report.random_programs.formulas import COMBINED, Formula
 from vkcompute.gpu_report.random_programs.integers import TYPES, IntegerProgram, N, data_of, run_exactly
 from vkcompute.gpu_report.random_programs.oracle import check, module
@@ -93,6 +94,22 @@ def groups(runtime: Any, launcher: Launcher, random: Random) -> str:
     return outcome(compare, text)
 
 
+def warps(runtime: Any, launcher: Launcher, random: Random) -> str:
+    """Kernels with early returns, barriers in loops, warps in branches, views and records, against Python by keys."""
+    text = random_warps.WarpProgram(random, halves=random.random() < 0.2).text()
+    arguments = random_warps.data_of(np.random.default_rng(random.getrandbits(32)))
+
+    def compare() -> None:
+        given = [runtime.array(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments]
+        kernel = launcher(vc.kernel(module(random_warps.of_device(text)).kernel))
+        kernel[random_warps.N_GROUPS, random_warps.LENGTH](*given)
+        for array, expected in zip(given, random_warps.run_by_keys(text, arguments), strict=True):
+            if isinstance(expected, np.ndarray):
+                np.testing.assert_array_equal(array.numpy(), expected)
+
+    return outcome(compare, text)
+
+
 def integers(runtime: Any, launcher: Launcher, random: Random) -> str:
     """Kernels of integers of all sizes, against Python's own ints."""
     text, arrays, arguments = integer_case(random)
@@ -143,5 +160,6 @@ CHECKS: dict[str, Callable[[Any, Launcher, Random], str]] = {
     "integers": integers,
     "programs": programs,
     "groups": groups,
+    "warps": warps,
     "formulas": formulas,
 }

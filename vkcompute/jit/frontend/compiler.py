@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
-from types import FunctionType
+from types import EllipsisType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,7 @@ from vkcompute.jit.frontend.values import (
 
 KERNEL_EXPRESSIONS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
     **EXPRESSIONS,
-    ast.Constant: partial(constant, kinds=(*NUMBERS_AND_TEXT, complex)),
+    ast.Constant: partial(constant, kinds=(*NUMBERS_AND_TEXT, complex, EllipsisType)),
 }
 KERNEL_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], None]] = {**STATEMENTS}
 SPECIAL_FORMS: dict[Any, Callable[[Evaluator, ast.Call], Any]] = {}
@@ -192,13 +192,11 @@ class Compiler(Context):
         return self.private_arrays.items(value)
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
-        """Stores an element or a field, or a vector or tuple to a row of the same length."""
-        _refuse_slices(base, index)
+        """Stores an element or a field, or the elements of a row or a slice."""
         self.arrays.assign(base, index, value)
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element, a field or a row what `change` makes of it."""
-        _refuse_slices(base, index)
         self.arrays.update(base, index, change)
 
     def loaded(self, row: Row, n: int) -> Vector:
@@ -350,13 +348,6 @@ class Compiler(Context):
 
     def unrolled(self, loop: ast.For, bodies: list[list[ast.stmt]]) -> None:
         """Takes the bodies of a loop that is unrolled, one per item."""
-
-
-def _refuse_slices(base: Any, index: Any) -> None:
-    """Raises UnsupportedError for an assignment to several elements of an array."""
-    array, indices, _ = indexed(base, index)
-    if is_sliced(array, indices):
-        raise UnsupportedError(f"the elements of {array.name} are assigned one by one; write a for loop over the slice")
 
 
 def _of_device(c: Compiler) -> ElementAccess:

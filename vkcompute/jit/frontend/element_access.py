@@ -14,7 +14,7 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, SCALARS, UINT32, Value
 from vkcompute.ir.function import Op
 from vkcompute.ir.types import SmallFloat, element_of
-from vkcompute.jit.frontend import array_views, records
+from vkcompute.jit.frontend import array_views, part_assignments, records
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.element_offsets import ElementOffsets, along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
@@ -75,19 +75,19 @@ class ElementAccess:
         return Row(array, indices) if is_row else self.load(array, self._offsets.offset(array, indices))
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
-        """Stores an element or a field, or a vector or tuple to a row of the same length."""
+        """Stores an element or a field, or the elements of a row or a slice."""
         if isinstance(base, Record):
             self.mark_written(base.array)
             records.assign_field(self._program, base, index, value)
             return
         _refuse_name(index)
         array, indices, is_row = indexed(base, index)
+        if is_assigned_by_parts(array, indices, value):
+            part_assignments.assign(self._program, self._program.part(array, indices), value)
+            return
         if not is_row:
             self.store(array, self._offsets.offset(array, indices), value)
             return
-        if not isinstance(value, tuple):
-            rule = f"{array.name} takes {array.ndim} indices; a row, with one less, takes a vector or a tuple"
-            raise UnsupportedError(f"{rule}; got {describe(value)}")
         _demand_length(array, len(value))
         for k, part in enumerate(value):
             self.store(array, self._offsets.offset(array, (*indices, k)), part)
@@ -99,6 +99,10 @@ class ElementAccess:
             return
         _refuse_name(index)
         array, indices, is_row = indexed(base, index)
+        if is_sliced(array, indices):
+            raise UnsupportedError(
+                f"an operator assigns to one element of {array.name}; write a for loop over the slice"
+            )
         if is_row:
             self.assign(array, indices, change(Row(array, indices)))
             return
@@ -208,6 +212,14 @@ def indexed(base: Any, index: Any) -> tuple[Any, tuple[Any, ...], bool]:
     if len(indices) > 1 and array_views.is_whole_axis(indices[-1]):
         indices = indices[:-1]
     return base, indices, isinstance(base, ArrayValue) and base.ndim == len(indices) + 1 > 1
+
+
+def is_assigned_by_parts(array: Any, indices: Sequence[Any], value: Any) -> bool:
+    """True if an assignment stores several elements of an array, other than a tuple to a row of numbers."""
+    if not isinstance(array, ArrayValue) or array.item is not None:
+        return False
+    is_vector = isinstance(value, tuple) and not isinstance(value, Complex)
+    return is_sliced(array, indices) or array.ndim > len(indices) + (1 if is_vector else 0)
 
 
 def is_sliced(array: Any, indices: Sequence[Any]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from vkcompute.dtypes import step_bytes
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import SCALARS, UINT32, Scalar, Value, view_of
+from vkcompute.ir import INT32, SCALARS, UINT32, Scalar, Value, view_of
 from vkcompute.ir.types import vector
 from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.array_views import View
@@ -43,7 +43,7 @@ def in_memory(c: Any, array: ArrayValue) -> View:
 
 def at(c: Any, array: ArrayValue, offset: Value) -> Record:
     """Returns the record at an offset in an array."""
-    view = array_views.made(array, offset, (), ())
+    view = array_views.made(array, c.builder.cast(offset, INT32), (), ())
     return Record(replace(view, inside=c.offsets.condition(offset)))
 
 

@@ -186,7 +186,7 @@ class SimulatedRow(Operators, Row):
         return self.rules.simulated(self.rules.item(self, plain(index)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.rules.assign(self, plain(index), value)
+        self.rules.assign(self, plain(index), _in_memory(value))
 
     def __len__(self) -> int:
         length: int = self.rules.offsets_in_memory.shape(self.array)[-1]
@@ -210,7 +210,7 @@ class SimulatedArray:
         return self._rules.simulated(self._rules.item(self.array, plain(index)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._rules.assign(self.array, plain(index), plain(value) if isinstance(value, SimulatedRecord) else value)
+        self._rules.assign(self.array, plain(index), _in_memory(value))
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -286,6 +286,11 @@ class SimulatedRecord:
     def __repr__(self) -> str:
         names = self._record.array.element.numpy.names or ()
         return f"({', '.join(f'{name}={self[name]!r}' for name in names)})"
+
+
+def _in_memory(value: Any) -> Any:
+    """Converts what is copied from memory to a value of the compiler; others are converted where they are stored."""
+    return plain(value) if isinstance(value, (SimulatedArray, SimulatedRecord)) else value
 
 
 def plain(value: Any) -> Any:
