@@ -34,6 +34,13 @@ class NoNestedTensorsError(NotImplementedError):
         self.is_kept = is_kept
 
 
+def other_device(device: Any) -> RuntimeError:
+    """Returns PyTorch's error for a tensor of another device among those of this one."""
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, vk:0 and {device}!"
+    )
+
+
 def warn_once(text: str) -> None:
     """Warns with a text that was not said before."""
     if text not in _said:
