@@ -18,7 +18,7 @@ class NotComputedError(DtypeError):
     """Arrays store elements of a dtype, but do not compute with them: the host does."""
 
 
-class NotStoredError(TypeError):
+class NotStoredError(NotImplementedError):
     """The device has no elements of a dtype, so that the host cannot help either."""
 
 
