@@ -317,7 +317,10 @@ def test_parameters_move_while_a_graph_holds_them() -> None:
     torch.testing.assert_close(after.cpu(), before)
     with pytest.raises(RuntimeError, match="between its forward and its backward pass"):
         before.sum().backward()
-    layer.cpu()
+    layer.half()
+    with pytest.raises(RuntimeError, match="between its forward and its backward pass"):
+        after.sum().backward()
+    layer.cpu().float()
     layer(x).sum().backward()
     assert layer.weight.grad.tolist() == [[2.0] * 3] * 3
 

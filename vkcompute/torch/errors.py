@@ -18,7 +18,7 @@ class NotComputedError(DtypeError):
     """Arrays store elements of a dtype, but do not compute with them: the host does."""
 
 
-class NotStoredError(TypeError):
+class NotStoredError(NotImplementedError):
     """The device has no elements of a dtype, so that the host cannot help either."""
 
 
@@ -32,6 +32,13 @@ class NoNestedTensorsError(NotImplementedError):
     def __init__(self, is_kept: Any) -> None:
         super().__init__("the device vk has no nested tensors; keep the sequences padded, and pass a mask")
         self.is_kept = is_kept
+
+
+def other_device(device: Any) -> RuntimeError:
+    """Returns PyTorch's error for a tensor of another device among those of this one."""
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, vk:0 and {device}!"
+    )
 
 
 def warn_once(text: str) -> None:

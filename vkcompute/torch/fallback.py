@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from vkcompute.torch.element_types import array_dtype
-from vkcompute.torch.errors import FallbackWarning
+from vkcompute.torch.errors import FallbackWarning, other_device
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import COUNTS, DEVICE_NAME, is_on_device
 from vkcompute.torch.storage import Memory, empty, n_elements, new_storage, set_storage
@@ -22,10 +22,12 @@ def fall_back(operator: Any, *args: Any, **named: Any) -> Any:
 
     Raises:
         NotImplementedError: the environment's VKCOMPUTE_TORCH_FALLBACK is "error".
+        RuntimeError: a tensor with axes is on another device.
     """
     schema = operator._schema
     if _is_view(schema):
         return _view(operator, args, named)
+    _require_one_device(args)
     _report(str(operator))
     given = _Copies()
     host_args = [given.to_host(value) for value in args]
@@ -35,6 +37,13 @@ def fall_back(operator: Any, *args: Any, **named: Any) -> Any:
     result = operator(*host_args, **host_named)
     _write_back(schema, args, named, host_args, host_named)
     return given.to_device(result, len(schema.returns))
+
+
+def _require_one_device(args: Any) -> None:
+    """Raises RuntimeError for a tensor with axes of another device; lists of indices may have such."""
+    for value in args:
+        if isinstance(value, torch.Tensor) and value.dim() and not is_on_device(value):
+            raise other_device(value.device)
 
 
 def _report(name: str) -> None:

@@ -11,6 +11,7 @@ import torch
 from vkcompute.dtypes import small_float
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
+from vkcompute.torch.errors import other_device
 from vkcompute.torch.kernels import is_on_device
 from vkcompute.torch.storage import convert, covers_storage, memory_order, store, values_of
 
@@ -31,10 +32,7 @@ def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
         return array if dtype is None else convert(array, dtype)
     if isinstance(value, torch.Tensor):
         if value.dim():
-            devices = f"vk:0 and {value.device}"
-            raise RuntimeError(
-                f"Expected all tensors to be on the same device, but found at least two devices, {devices}!"
-            )
+            raise other_device(value.device)
         value = value.item()
     return np.asarray(value)[()] if dtype is None else number_of(value, dtype)
 

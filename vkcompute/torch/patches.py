@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -20,6 +21,8 @@ _ACCELERATOR = (
 """Functions of torch.accelerator whose C++ ends the process, or raises, without an allocator in C++."""
 
 
+_replacing = threading.local()
+"""Whether a thread's module replaces its parameters by ones of the device, or of another."""
 _STEPS = ("adam", "_multi_tensor_adam", "step_adam"), ("sgd", "_multi_tensor_sgd", "step_descent")
 """Modules of torch.optim, their functions that step many tensors at once, and ours of `operators.optimizers`."""
 
@@ -143,21 +146,23 @@ def _applier(original: Any) -> Any:
         for module in self.children() if recurse else ():
             module._apply(fn)
         swaps = torch.__future__.get_swap_module_params_on_conversion()
-        torch.__future__.set_swap_module_params_on_conversion(swaps or _is_moved(self, fn))
+        _replacing.parameters = _is_moved(self, fn)
+        torch.__future__.set_swap_module_params_on_conversion(swaps or _replacing.parameters)
         try:
             return original(self, fn, recurse=False)
         finally:
+            _replacing.parameters = False
             torch.__future__.set_swap_module_params_on_conversion(swaps)
 
     return apply_to
 
 
 def _swapper(original: Any) -> Any:
-    """Returns swap_tensors, which moves a parameter that graphs still hold, and keeps its attributes and hooks."""
+    """Returns swap_tensors, by which modules replace parameters that graphs hold, and keep attributes and hooks."""
 
     @functools.wraps(original)
     def swap_tensors(t1: Any, t2: Any) -> None:
-        if is_on_device(t1) == is_on_device(t2) or type(t1) is not type(t2):
+        if not getattr(_replacing, "parameters", False) or type(t1) is not type(t2):
             return original(t1, t2)
         if t1.requires_grad and t1.is_leaf and t1._use_count() > 1:
             torch.autograd.graph.get_gradient_edge(t1).node.register_prehook(_refuse_gradient)
@@ -173,10 +178,10 @@ def _swapper(original: Any) -> Any:
 
 
 def _refuse_gradient(gradients: Any) -> None:
-    """Raises RuntimeError: a graph from before a parameter's move computes its gradient on the device that it left."""
+    """Raises RuntimeError: a graph from before computes a gradient of a parameter that was replaced since."""
     raise RuntimeError(
-        "a module was moved to another device between its forward and its backward pass; move it before the forward "
-        "pass, or after both"
+        "a module was moved or converted between its forward and its backward pass; do so before the forward pass, or "
+        "after both"
     )
 
 

@@ -20,7 +20,8 @@ from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.torch.element_types import TORCH, array_dtype, is_computed
-from vkcompute.torch.kernels import DEVICE_NAME, is_on_device
+from vkcompute.torch.errors import other_device
+from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
 
 _construct_storage = torch._C._construct_storage_from_data_pointer
 _create_tensor = torch._C._acc.create_empty_tensor
@@ -124,8 +125,10 @@ def _adopted(storage: Any) -> Memory:
     """Returns the memory of a storage that PyTorch has made of an address, as it does to save one.
 
     Raises:
-        RuntimeError: no memory has the address.
+        RuntimeError: no memory has the address, or the storage is on another device.
     """
+    if storage.device.type not in DEVICE_TYPES:
+        raise other_device(storage.device)
     number, offset = divmod(storage.data_ptr() - _NON_CANONICAL, 1 << _OFFSET_BITS)
     owner = _memories[number]() if number in _memories else None
     if owner is None or offset + storage.nbytes() > owner.nbytes:

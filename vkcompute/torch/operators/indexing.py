@@ -68,6 +68,7 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
         warnings.warn(_MASK_OF_BYTES, UserWarning, stacklevel=2)
     if not len(indices):
         return self.add_(values) if accumulate else self.copy_(values)
+    indices = [None if index is None else index.to("vk") for index in indices]
     is_mask = len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool
     if is_mask and values.numel() == 1 and not accumulate and indices[0].shape == self.shape:
         return torch.where(indices[0], values.to(self.dtype), self, out=self)
@@ -236,6 +237,15 @@ def nonzero(self: Any) -> Any:
         return torch.empty((int(bool(self.item())), 0), dtype=torch.int64, device="vk")
     axes = [wrap(array, torch.int64) for array in standard.nonzero(operand(self))]
     return torch.stack(axes, 1)
+
+
+@kernel("nonzero.out")
+def nonzero_into(self: Any, *, out: Any) -> Any:
+    """Computes the indices of the elements that are not zero, a row each."""
+    require_dtype(out, torch.int64)
+    result = nonzero(self)
+    resize_to(out, result.shape)
+    return out.copy_(result)
 
 
 @kernel("masked_select")

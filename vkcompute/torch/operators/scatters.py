@@ -116,7 +116,8 @@ def reduced(self: Any, dim: int, index: Any, src: Any, reduce: str, *, includes_
     result = wrap(target)
     if operation == "mean":
         n = wrap(counts) + int(includes_self)
-        result = result / n.clamp_min(1) if self.dtype.is_floating_point else torch.div(
+        is_exact = self.is_floating_point() or self.is_complex()
+        result = result / n.clamp_min(1) if is_exact else torch.div(
             result, n.clamp_min(1), rounding_mode="floor")  # fmt: skip
     return result.reshape(self.shape).to(self.dtype)
 
