@@ -174,8 +174,16 @@ def _compiler(original: Any) -> Any:
         if "cuda" in DEVICE_TYPES:
             warn_once("torch.compile of programs that say cuda runs the operators of their graphs one by one")
             return model_.forward
-        import_module("vkcompute.torch.inductor.backend").enable(_replaced)
-        return original(self, model_, inputs_, **named)
+        backend = import_module("vkcompute.torch.inductor.backend")
+        backend.enable(_replaced)
+        try:
+            return original(self, model_, inputs_, **named)
+        except backend.InductorError as error:
+            reason = " ".join(str(error).split())[:500]
+            warn_once(
+                f"a graph of torch.compile is not compiled for {DEVICE_NAME}, so that its operators run one by one: {reason}"
+            )
+            return model_.forward
 
     return compile_graph
 

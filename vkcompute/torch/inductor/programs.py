@@ -12,10 +12,15 @@ from typing import Any
 import torch
 from torch._inductor.runtime import triton_heuristics
 
+from vkcompute.blocks.compiler.types import dtype_of
 from vkcompute.blocks.launching.launched import Launched
+from vkcompute.blocks.launching.reinterpretation import TensorWrapper
 from vkcompute.blocks.launching.tuning import Autotuner, Config
+from vkcompute.compat.triton import language
+from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
-from vkcompute.torch.storage import elements_from
+from vkcompute.torch.element_types import is_computed
+from vkcompute.torch.storage import elements_from, runtime
 
 _N_ELEMENTS = 256
 """Elements of a block."""
@@ -23,6 +28,8 @@ _TILE = 32
 """Most elements of a block along one of several axes."""
 _MOST_ROWS = 8
 """Most rows of a block whose elements are added."""
+_DTYPES = {"fp": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+"""Beginnings of names of dtypes, by Triton's."""
 Constants = dict[str, Any]
 
 
@@ -51,7 +58,19 @@ class Program:
             configs = [Config(constants) for constants in choices]
             self.fn = Autotuner(program, names, configs, [name for name in passed if name.endswith("numel")],
                                 restore_value=written)  # fmt: skip
+        self._expected = _expected(triton_meta)
         self._grids: dict[tuple[Any, ...], Callable[[Any], Any]] = {}
+
+    def compile(self) -> None:
+        """Compiles the program for the arguments that Inductor expects, so that errors are raised before a launch.
+
+        Raises:
+            KernelError: the program does something that is not supported.
+        """
+        if self._constants:
+            given = {**self._expected, **self._fixed}
+            values = {name: given[name] for name in self._parameters}
+            self.fn.warmup(grid=(1, 1, 1), **values, **self._constants)
 
     def run(self, *args: Any, stream: Any = None, **_: Any) -> None:
         """Launches the program on tensors and numbers."""
@@ -74,7 +93,32 @@ class Program:
 
 def _argument(value: Any) -> Any:
     """Returns an argument of a launch: the memory from a tensor's first element on, or a number."""
-    return elements_from(value) if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    if is_computed(value.dtype):
+        return elements_from(value)
+    return TensorWrapper(elements_from(value.view(torch.uint8)), dtype_of(value.dtype))
+
+
+def _expected(triton_meta: Any) -> dict[str, Any]:
+    """Returns arguments of the types that Inductor expects, by name."""
+    known = triton_meta["configs"][0]  # with Triton installed, a table of the properties of parameters
+    divisible = {at for (at,) in known} if isinstance(known, dict) else known.divisible_by_16
+    values: dict[str, Any] = {}
+    for at, (name, kind) in enumerate(triton_meta["signature"].items()):
+        if kind.startswith("*fp8"):
+            values[name] = TensorWrapper(_one("uint8"), getattr(language, kind.replace("*fp", "float")))
+        elif kind.startswith("*"):
+            letters = kind[1:].rstrip("0123456789")
+            values[name] = _one("bool" if kind == "*i1" else _DTYPES[letters] + kind[1 + len(letters) :])
+        elif kind != "constexpr":
+            values[name] = 1.5 if kind.startswith("fp") else True if kind == "i1" else 16 if at in divisible else 17
+    return values
+
+
+def _one(dtype: str) -> Any:
+    """Returns an array of one element."""
+    return runtime().empty((1,), as_dtype(dtype))
 
 
 def _grid_function(inductor_meta: Mapping[str, Any], constants: Mapping[str, int]) -> Callable[[Any], Any]:
