@@ -230,7 +230,7 @@ def records_of(batch: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
 
 def batches(missing: Sequence[tuple[str, str]], n: int) -> Iterator[list[tuple[str, str]]]:
     """Yields programs that are compiled together; those that write to their arguments are alone."""
-    for kind, group in itertools.groupby(missing, key=lambda program: program[0]):
+    for _, group in itertools.groupby(missing, key=lambda program: program[0]):
         waiting: list[tuple[str, str]] = []
         for program in group:
             if "_(" in program[1] or "item()" in program[1]:

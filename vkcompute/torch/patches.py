@@ -242,15 +242,27 @@ def _compiler(original: Any) -> Any:
     """Returns the default compiler of torch.compile, to which the device is made known at its first graph."""
 
     def compile_graph(self: Any, model_: Any, inputs_: Any, **named: Any) -> Any:
-        if not any(map(is_on_device, inputs_)):
+        if not _computes_on_device(model_, inputs_):
             return original(self, model_, inputs_, **named)
         if "cuda" in DEVICE_TYPES:
             warn_once("torch.compile of programs that say cuda runs the operators of their graphs one by one")
             return model_.forward
-        import_module("vkcompute.torch.inductor.backend").enable(_replaced)
-        return original(self, model_, inputs_, **named)
+        backend = import_module("vkcompute.torch.inductor.backend")
+        backend.enable(_replaced)
+        try:
+            return original(self, model_, inputs_, **named)
+        except backend.InductorError as error:
+            reason = " ".join(str(error).split())[:500]
+            warn_once(f"a graph is not compiled for {DEVICE_NAME}: its operators run one by one ({reason})")
+            return model_.forward
 
     return compile_graph
+
+
+def _computes_on_device(graph: Any, inputs: Any) -> bool:
+    """True if a graph has tensors of the device, as inputs or inside."""
+    inner = [node.meta.get("example_value") for node in graph.graph.nodes]
+    return any(map(is_on_device, [*inputs, *inner]))
 
 
 def _tag(storage: Any) -> str | None:

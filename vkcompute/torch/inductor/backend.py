@@ -11,6 +11,7 @@ from torch._inductor import ir, scheduler, utils
 from torch._inductor.codegen import common
 from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+from torch._inductor.exc import InductorError as InductorError
 from torch._inductor.virtualized import V
 
 from vkcompute.torch.kernels import DEVICE_NAME

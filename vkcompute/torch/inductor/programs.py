@@ -12,10 +12,15 @@ from typing import Any
 import torch
 from torch._inductor.runtime import triton_heuristics
 
+from vkcompute.blocks.compiler.types import dtype_of
 from vkcompute.blocks.launching.launched import Launched
+from vkcompute.blocks.launching.reinterpretation import TensorWrapper
 from vkcompute.blocks.launching.tuning import Autotuner, Config
+from vkcompute.compat.triton import language
+from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
-from vkcompute.torch.storage import elements_from
+from vkcompute.torch.element_types import is_computed
+from vkcompute.torch.storage import elements_from, runtime
 
 _N_ELEMENTS = 256
 """Elements of a block."""
@@ -23,6 +28,8 @@ _TILE = 32
 """Most elements of a block along one of several axes."""
 _MOST_ROWS = 8
 """Most rows of a block whose elements are added."""
+_DTYPES = {"fp": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+"""Beginnings of names of dtypes, by Triton's."""
 Constants = dict[str, Any]
 
 
@@ -39,57 +46,90 @@ class Program:
     def __init__(self, program: Launched, choices: Sequence[Constants], triton_meta: Any, inductor_meta: Any) -> None:
         self.fn, self.__name__, self._inductor_meta = program, program.__name__, inductor_meta
         names = program.arg_names
-        self._fixed = {
-            key if isinstance(key, str) else names[key]: value for key, value in triton_meta["constants"].items()
-        }
-        passed = [name for name in names if all(name not in constants for constants in choices)]
-        self._names = [*passed, *inductor_meta.get("extra_launcher_args", ())]
-        self._parameters = passed
-        self._constants = dict(choices[0]) if len(choices) == 1 else {}
-        if len(choices) > 1:
-            written = [name for name in inductor_meta.get("mutated_arg_names", ()) if name in names]
-            configs = [Config(constants) for constants in choices]
-            self.fn = Autotuner(program, names, configs, [name for name in passed if name.endswith("numel")],
-                                restore_value=written)  # fmt: skip
-        self._grids: dict[tuple[Any, ...], Callable[[Any], Any]] = {}
+        fixed = {key if isinstance(key, str) else names[key]: value for key, value in triton_meta["constants"].items()}
+        self._passed = [name for name in names if name not in choices[0]]
+        self._names = [*self._passed, *inductor_meta.get("extra_launcher_args", ())]
+        self._known = {**_expected(triton_meta), **fixed}
+        self._constants = dict(choices[0])
+        self._values = [self._constants.get(name) for name in names]
+        self._at = [names.index(name) for name in self._passed]
+        self._tuner = _tuner(program, choices, self._passed, inductor_meta) if len(choices) > 1 else None
+        self._grids: dict[tuple[Any, ...], Any] = {}
+
+    def compile(self) -> None:
+        """Compiles the program for the arguments that Inductor expects, so that errors are raised before a launch.
+
+        Raises:
+            KernelError: the program does something that is not supported.
+        """
+        values = {name: self._known[name] for name in self._passed}
+        self.fn.warmup(grid=(1, 1, 1), **values, **self._constants)
 
     def run(self, *args: Any, stream: Any = None, **_: Any) -> None:
         """Launches the program on tensors and numbers."""
-        given = {**self._fixed, **dict(zip(self._names, args, strict=True))}
-        values = {name: _argument(given[name]) for name in self._parameters}
+        if self._tuner is not None:
+            self._tune(args)
+            return
+        sizes = tuple([arg for arg in args if not isinstance(arg, torch.Tensor)])
+        grid = self._grids.get(sizes)
+        if grid is None:
+            grid = self._grids[sizes] = self._grid(self._constants, args)
+        values = self._values.copy()
+        for at, arg in zip(self._at, args, strict=False):
+            values[at] = _argument(arg)
+        self.fn.run(*values, grid=grid)
 
-        def grid(named: Any) -> Any:
-            return self._grid(named)({**given, **named})
+    def _tune(self, args: tuple[Any, ...]) -> None:
+        """Launches the program with the fastest constants."""
+        values = {name: _argument(arg) for name, arg in zip(self._passed, args, strict=False)}
+        self._tuner.run(grid=lambda constants: self._grid(constants, args), **values)
 
-        self.fn.run(grid=grid if not self._constants else grid(self._constants), **values, **self._constants)
+    def _grid(self, constants: Mapping[str, Any], args: tuple[Any, ...]) -> Any:
+        """Returns the grid for constants and arguments."""
+        meta = self._inductor_meta
+        grid = getattr(triton_heuristics, meta["grid_type"])(inductor_meta=meta, mode="python")
+        grid.generate({name: value for name, value in constants.items() if name in self._constants})
+        names = {**self._known, **dict(zip(self._names, args, strict=True))}
+        exec("\n".join([*grid.prefix, f"grid = {grid.x_grid}, {grid.y_grid}, {grid.z_grid}"]), {}, names)
+        return names["grid"]
 
-    def _grid(self, constants: Mapping[str, Any]) -> Callable[[Any], Any]:
-        """Returns a function that returns the grid for the arguments by name."""
-        known = {name: value for name, value in constants.items() if name.isupper()}
-        key = tuple(known.values())
-        if key not in self._grids:
-            self._grids[key] = _grid_function(self._inductor_meta, known)
-        return self._grids[key]
+
+def _tuner(program: Launched, choices: Sequence[Constants], passed: Sequence[str], inductor_meta: Any) -> Autotuner:
+    """Returns a program whose constants are measured, for each size of its arguments."""
+    configs = [Config(constants) for constants in choices]
+    sizes = [name for name in passed if name.endswith("numel")]
+    written = [name for name in inductor_meta.get("mutated_arg_names", ()) if name in passed]
+    return Autotuner(program, program.arg_names, configs, sizes, restore_value=written)
 
 
 def _argument(value: Any) -> Any:
     """Returns an argument of a launch: the memory from a tensor's first element on, or a number."""
-    return elements_from(value) if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    if is_computed(value.dtype):
+        return elements_from(value)
+    return TensorWrapper(elements_from(value.view(torch.uint8)), dtype_of(value.dtype))
 
 
-def _grid_function(inductor_meta: Mapping[str, Any], constants: Mapping[str, int]) -> Callable[[Any], Any]:
-    """Returns a function that returns the grid for the arguments by name."""
-    expression = getattr(triton_heuristics, inductor_meta["grid_type"])(inductor_meta=inductor_meta, mode="python")
-    expression.generate(dict(constants))
-    lines = [*expression.prefix, f"grid = {expression.x_grid}, {expression.y_grid}, {expression.z_grid}"]
-    code = compile("\n".join(lines), f"<grid of {inductor_meta.get('kernel_name', 'a program')}>", "exec")
+def _expected(triton_meta: Any) -> dict[str, Any]:
+    """Returns arguments of the types that Inductor expects, by name."""
+    known = triton_meta["configs"][0]  # with Triton installed, a table of the properties of parameters
+    divisible = {at for (at,) in known} if isinstance(known, dict) else known.divisible_by_16
+    values: dict[str, Any] = {}
+    for at, (name, kind) in enumerate(triton_meta["signature"].items()):
+        if kind.startswith("*fp8"):
+            values[name] = TensorWrapper(_one("uint8"), getattr(language, kind.replace("*fp", "float")))
+        elif kind.startswith("*"):
+            letters = kind[1:].rstrip("0123456789")
+            values[name] = _one("bool" if kind == "*i1" else _DTYPES[letters] + kind[1 + len(letters) :])
+        elif kind != "constexpr":
+            values[name] = 1.5 if kind.startswith("fp") else True if kind == "i1" else 16 if at in divisible else 17
+    return values
 
-    def grid(arguments: Mapping[str, Any]) -> Any:
-        names = dict(arguments)
-        exec(code, {}, names)
-        return names["grid"]
 
-    return grid
+def _one(dtype: str) -> Any:
+    """Returns an array of one element."""
+    return runtime().empty((1,), as_dtype(dtype))
 
 
 def _blocks(sizes: Mapping[str, int], most: Mapping[str, int], n: int) -> Constants:

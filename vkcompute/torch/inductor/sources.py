@@ -40,6 +40,7 @@ class AsyncCompile(async_compile.AsyncCompile):  # type: ignore[misc]
         key, path = PyCodeCache.write(source_code)
         if key not in _loaded:
             _loaded[key] = load(kernel_name, path, _replaced(), AttrsDescriptor=hints.AttrsDescriptorWrapper)
+            getattr(_loaded[key], kernel_name).compile()
         return getattr(_loaded[key], kernel_name)
 
 

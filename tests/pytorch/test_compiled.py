@@ -1,0 +1,165 @@
+"""torch.compile on the device: Inductor's programs have the CPU's results, which are not compiled."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+Function = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def no_fallback(only_kernels: None) -> Iterator[None]:
+    """Makes it an error that a graph is not compiled, and forgets the graphs after a test."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        yield
+    torch._dynamo.reset()
+    assert not [warning for warning in said if "is not compiled" in str(warning.message)]
+
+
+def check(function: Function, *values: torch.Tensor, **options: Any) -> None:
+    """Compares a compiled function with the CPU: results, and the arguments after it."""
+    given = [value.to("vk", copy=True) for value in values]
+    results = torch.compile(function, fullgraph=True, **options)(*given)
+    expected = function(*values)
+    leaves = torch.utils._pytree.tree_leaves
+    for result, wanted in zip([*leaves(results), *given], [*leaves(expected), *values], strict=True):
+        torch.testing.assert_close(result.cpu(), wanted, rtol=1e-4, atol=1e-4, check_stride=False)
+
+
+def mixed(x: torch.Tensor, y: torch.Tensor, i: torch.Tensor, g: torch.Tensor) -> Any:
+    """Elements, reductions, views, indices and dtypes in a graph."""
+    rows = torch.cat([x[i], y.flip(1)[:4]], 0)
+    scattered = torch.zeros_like(x).index_add(0, i, y[: len(i)])
+    return (
+        (x * y).relu().sum(-1),
+        (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True),
+        rows.softmax(1) @ y.t(),
+        scattered + (g.float() * 2).to(torch.int32),
+        x.argmax(1),
+        (g + g).sum(1),
+    )
+
+
+def test_a_graph_of_many_kinds_is_right() -> None:
+    x, y, i = torch.randn(33, 70), torch.randn(33, 70), torch.randint(0, 33, (20,))
+    check(mixed, x, y, i, torch.randint(0, 9, (33, 70)).to(torch.bfloat16))
+
+
+def test_arguments_are_written_and_views_keep_their_memory() -> None:
+    def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x[:, 3].copy_(y[:, 1])
+        y.t().add_(1)
+        return x[2:].sum(0)
+
+    check(step, torch.randn(9, 20), torch.randn(9, 20))
+    x = torch.randn(100).to("vk")
+    torch.testing.assert_close(torch.compile(lambda v: v.exp() + 1)(x[3:90:4]).cpu(), x.cpu()[3:90:4].exp() + 1)
+
+
+def test_one_program_serves_all_lengths() -> None:
+    compiled = torch.compile(lambda x: (x.softmax(1) * x.shape[0]).cumsum(0), dynamic=True, fullgraph=True)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for n in (5, 9, 300):
+            x = torch.randn(n, 20)
+            torch.testing.assert_close(compiled(x.to("vk")).cpu(), (x.softmax(1) * n).cumsum(0))
+
+
+class Block(nn.Module):
+    """A block of a small GPT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.norm, self.qkv = nn.Embedding(20, 16), nn.LayerNorm(16), nn.Linear(16, 48)
+        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Dropout(0.0), nn.Linear(32, 20))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        heads = self.qkv(self.norm(x := self.tokens(ids))).view(*ids.shape, 3, 2, 8).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(*heads, is_causal=True).transpose(1, 2).reshape(*ids.shape, 16)
+        return self.mlp(x + y)
+
+
+def test_training_follows_the_cpu() -> None:
+    model, ids = Block(), torch.randint(0, 20, (3, 8))
+    losses = {}
+    for device in ("cpu", "vk"):
+        own, given = copy.deepcopy(model).to(device), ids.to(device)
+        optimizer = torch.optim.AdamW(own.parameters(), 0.01)
+
+        def step(own: Any = own, given: Any = given, optimizer: Any = optimizer) -> torch.Tensor:
+            loss = F.cross_entropy(own(given).flatten(0, 1), given.flatten())
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        run = torch.compile(step) if device == "vk" else step
+        losses[device] = [run().item() for _ in range(3)]
+    torch.testing.assert_close(losses["vk"], losses["cpu"], rtol=1e-3, atol=1e-4)
+
+
+def test_random_numbers_follow_the_seed() -> None:
+    compiled = torch.compile(lambda x: (F.dropout(x, 0.25), torch.rand_like(x), torch.randn_like(x)), fullgraph=True)
+    x, results = torch.ones(100, 100, device="vk"), []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        results.append([value.cpu() for value in compiled(x)])
+    dropped, uniform, normal = results[0]
+    assert all(map(torch.equal, results[0], results[1]))
+    assert not torch.equal(uniform, results[2][1])
+    assert dropped.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
+    assert (uniform.mean().item(), normal.mean().item()) == pytest.approx((0.5, 0), abs=0.05)
+    assert (uniform.std().item(), normal.std().item()) == pytest.approx((12**-0.5, 1), abs=0.05)
+
+
+@pytest.mark.parametrize("mode", ["max-autotune", "reduce-overhead"])
+def test_modes_are_right(mode: str) -> None:
+    def step(x: torch.Tensor, y: torch.Tensor) -> Any:
+        return (x @ y).tanh().sum(0), x.add_(1).t() * 2
+
+    check(step, torch.randn(40, 33), torch.randn(33, 50), mode=mode)
+
+
+def test_a_graph_that_is_not_compiled_runs_in_eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vkcompute.errors import KernelError
+    from vkcompute.torch import errors
+    from vkcompute.torch.inductor import programs
+
+    def refuse(program: Any) -> None:
+        raise KernelError("there is no such function")
+
+    monkeypatch.setattr(programs.Program, "compile", refuse)
+    monkeypatch.setattr(errors, "_said", set())
+    x = torch.randn(7, 3)
+    with pytest.warns(UserWarning, match=r"not compiled for vk.*there is no such function"):
+        result = torch.compile(lambda x: x.cos().cumsum(1) - 3)(x.to("vk"))
+    torch.testing.assert_close(result.cpu(), x.cos().cumsum(1) - 3)
+
+
+def test_inductor_is_imported_by_the_first_graph_only_and_patches_are_undone() -> None:
+    program = """
+import sys, torch, vkcompute.torch
+from vkcompute.torch import registration
+assert not [name for name in sys.modules if "_inductor" in name or "vkcompute.torch.inductor" in name]
+torch.compile(lambda x: x + 1)(torch.ones(2, device="vk"))
+from torch._inductor import scheduler, utils
+from torch._inductor.codegen import common
+assert "vk" in common.device_codegens and "vk" in utils.GPU_TYPES
+registration.unregister()
+assert "vk" not in common.device_codegens and "vk" not in utils.GPU_TYPES
+assert scheduler.Scheduler.create_backend.__module__ == "torch._inductor.scheduler"
+assert "triton" not in sys.modules
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
