@@ -16,7 +16,7 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import ir, tile
-from vkcompute.blocks.launching.build import ArrayType, BlockOptions, build, lowered
+from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType, build, lowered
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.ir import INT32, Value
 from vkcompute.ir.function import walk
@@ -71,6 +71,19 @@ def stacked(x_ptr, y_ptr, z_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.cons
     tl.store(z_ptr + s * (M // 2 * (N // 2)) + m[None, :, None] * (N // 2) + m[None, None, :], z)
 
 
+@triton.jit
+def unpacked(x_ptr, y_ptr, z_ptr, n, M: tl.constexpr, K: tl.constexpr, N: tl.constexpr):
+    """Elements in pairs with a factor for 16 of them each; the indices of the other operand are joined."""
+    m, n_, pairs, groups = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 2), tl.arange(0, K // 16)
+    at = m[:, None] * K + 2 * pairs[None, :]
+    x = tl.join(tl.load(x_ptr + at), tl.load(x_ptr + at + 1)).reshape(M, K)
+    factors = (m[:, None] % 3 + groups[None, :] + 1).to(tl.float32)
+    x *= tl.broadcast_to(factors[:, :, None], (M, K // 16, 16)).reshape(M, K)
+    parts = (groups[:, None] * 16 + tl.arange(0, 16)[None, :]).reshape(K)
+    y = tl.load(y_ptr + n_[None, :] * K + parts[:, None])
+    tl.store(z_ptr + m[:, None] * N + n_[None, :], tl.dot(x, y))
+
+
 def wanted(program: Any, x: np.ndarray, y: np.ndarray, n: int) -> np.ndarray:
     if program is masked:
         return 2 * np.where(np.arange(K) < n, x, 0) @ np.where(np.arange(K) < n, y[:, ::-1], 7).T + 5
@@ -78,11 +91,16 @@ def wanted(program: Any, x: np.ndarray, y: np.ndarray, n: int) -> np.ndarray:
         return np.cumsum(x, 1) @ (y + y[:, ::-1]).T
     if program is overwritten:
         return sum((x + i * (i + 1) / 2) @ y.T for i in range(n))
+    if program is unpacked:
+        return (x * (np.arange(M)[:, None] % 3 + np.arange(K)[None, :] // 16 + 1)) @ y.T
     half = x.reshape(2, M // 2, K) @ y.reshape(2, N // 2, K).transpose(0, 2, 1)
     return np.concatenate([half.ravel(), np.zeros(M * N // 2)]).reshape(M, N)
 
 
-@pytest.mark.parametrize("program", [masked, computed, overwritten, stacked], ids=lambda program: program.__name__)
+PROGRAMS = masked, computed, overwritten, stacked, unpacked
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_products_along_long_axes(gpu: vkcompute.Runtime, program: Any) -> None:
     x, y = numbers(M, K), numbers(N, K, seed=1)
     try:
@@ -164,3 +182,20 @@ def test_large_reductions_have_short_code() -> None:
     function = lowered(by_sum.definition, built, options).function
     assert len(walk(function.body)) < 2000
     assert not any(op.code in ("barrier", "subgroup") for op in walk(function.body))
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("program", "n_stages"), [(masked, 0), (computed, 2), (unpacked, 0)])
+def test_only_what_is_computed_as_a_whole_passes_through_memory(program: Any, n_stages: int) -> None:
+    target = tile.Target(8, 1024, 32768, own_elements=128, sums=128)
+    types: dict[int, Any] = {at: ArrayType("f", False, True) for at in range(3)}
+    function = build(
+        program.definition,
+        {4: M, 5: K, 6: N},
+        types | {3: IntType("int32", 1)},
+        BlockOptions(1, target, CompileOptions()),
+    ).compiler.function
+    roll_products(function, target, aliased=False)
+    codes = [op.code for op in walk(function.body)]
+    assert codes.count("stage") == n_stages
+    assert codes.count("loop") == max(1, n_stages)

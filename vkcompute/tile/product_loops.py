@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from functools import cache
-from typing import Any
 
 from vkcompute.ir import INT32, Function, Memory, Value
 from vkcompute.ir.elimination import remove_unused
 from vkcompute.ir.function import Op, Region, walk
 from vkcompute.ir.types import element_of
 from vkcompute.tile.builder import Builder
-from vkcompute.tile.operations import BLOCK_OPERATIONS, BlockOp
+from vkcompute.tile.cutting import Cut, Cutting, UncutError
+from vkcompute.tile.operations import BlockOp
 from vkcompute.tile.target import Target
-from vkcompute.tile.types import Block, block, shape_of
+from vkcompute.tile.types import shape_of
 
 MOST_PRODUCTS = 1024
 """Multiplications of a product in the code of an invocation. Of more, lavapipe runs the loop faster, by 5 to 25 %."""
@@ -71,7 +71,7 @@ class _Rolling:
     def _loops(self, op: Op) -> Sequence[Op] | None:
         """Returns the operations in the place of a product; None where workgroup memory does not suffice."""
         n_terms = shape_of(op.args[0].type)[-1]
-        cut = [self._is_cut(value, axis % len(shape_of(value.type)), op) for value, axis in self._operands(op)]
+        cut = [self._is_cut(value, axis, op) for value, axis in self._operands(op)]
         kept = [operand for operand, is_cut in zip(self._operands(op), cut, strict=True) if not is_cut]
         nbytes = sum(math.prod(shape_of(value.type)) * max(4, element_of(value.type).bits // 8) for value, _ in kept)
         n_pieces = 1 << max(0, (nbytes - 1) // self._most_nbytes).bit_length()
@@ -108,7 +108,7 @@ class _Rolling:
             parts = [
                 b.part(staged[value, axis], part, axis % len(shape_of(value.type)), _N_TERMS)
                 if (value, axis) in staged
-                else _Cutting(b, first).cut(value, axis % len(shape_of(value.type)))
+                else self._cut(value, axis, first, op)
                 for value, axis in self._operands(op)
             ]
             total = b.append(BlockOp("dot", op.type, (*parts, sums), op.attribute, (), op.loc))
@@ -121,19 +121,25 @@ class _Rolling:
             b.yield_(following, total)
         return loop.results[0]
 
-    def _is_cut(self, value: Value, axis: int, product: Op) -> bool:
-        """True if a block can be computed for a part of an axis at a product: loads read what they did."""
-        operands = _operands_along(value, axis)
-        if operands is None or (isinstance(value, Op) and not self._is_same(value, product)):
-            return False
-        return all(along is None or self._is_cut(operand, along, product) for operand, along in operands)
+    def _cut(self, value: Value, axis: int, first: Value, product: Op) -> Value:
+        """Returns a part of an operand along an axis, at a product."""
+        cuts: list[Cut | None] = [None] * len(shape_of(value.type))
+        cuts[axis] = Cut(first, _N_TERMS)
+        cutting = Cutting(self._b, lambda load: self._is_same(load, product))
+        return cutting.cut(value, tuple(cuts))
 
-    def _is_same(self, op: Op, product: Op) -> bool:
-        """True if an operation, which may be a load, has the same result at a product."""
-        if op.code != "load_block":
-            return True
-        epochs = self._epochs(op.attribute.memory)
-        return epochs[op] == epochs[product]
+    def _is_cut(self, value: Value, axis: int, product: Op) -> bool:
+        """True if an operand can be computed part by part at a product."""
+        try:
+            self._b.apart(lambda: self._cut(value, axis, self._b.const(0, INT32), product), product.loc)
+        except UncutError:
+            return False
+        return True
+
+    def _is_same(self, load: Op, product: Op) -> bool:
+        """True if a load reads the same elements at a product."""
+        epochs = self._epochs(load.attribute.memory)
+        return epochs[load] == epochs[product]
 
 
 def _epochs(function: Function, memory: Memory | None) -> dict[Op, int]:
@@ -161,65 +167,3 @@ def _epochs(function: Function, memory: Memory | None) -> dict[Op, int]:
 
     visit(function.body)
     return epochs
-
-
-def _operands_along(value: Value, axis: int) -> list[tuple[Value, int | None]] | None:
-    """Returns the operands of a block, each with the axis that is cut where an axis of the block is.
-
-    The axis is None for an operand that stays whole. Without a result, the block is not computed part by part.
-    """
-    if not isinstance(value, Op) or value.regions:
-        return None
-    if value.code in ("arange", "splat"):
-        return [(arg, None) for arg in value.args]
-    if value.code == "broadcast":
-        (arg,) = value.args
-        return [(arg, None if shape_of(arg.type)[axis] == 1 else axis)]
-    if value.code == "permute":
-        return [(value.args[0], value.attribute[axis])]
-    if value.code == "reshape":
-        along = _axis_before(shape_of(value.args[0].type), shape_of(value.type), axis)
-        return None if along is None else [(value.args[0], along)]
-    if value.code == "load_block" or (isinstance(value, BlockOp) and value.code not in BLOCK_OPERATIONS):
-        return [(arg, axis) for arg in value.args]
-    return None
-
-
-def _axis_before(before: Sequence[int], after: Sequence[int], axis: int) -> int | None:
-    """Returns the axis of the operand of a reshape that has the same elements as an axis of its result."""
-    above = math.prod(after[:axis])
-    same = (at for at, n in enumerate(before) if n == after[axis] and math.prod(before[:at]) == above)
-    return next(same, None)
-
-
-class _Cutting:
-    """Computes blocks for a part of an axis.
-
-    Args:
-        first: the index of the part's first element.
-    """
-
-    def __init__(self, builder: Builder, first: Value) -> None:
-        self._b, self._first = builder, first
-        self._known: dict[tuple[Value, int], Value] = {}
-
-    def cut(self, value: Value, axis: int) -> Value:
-        """Returns the part of a block."""
-        if (value, axis) not in self._known:
-            self._known[value, axis] = self._cut(value, axis)
-        return self._known[value, axis]
-
-    def _cut(self, op: Any, axis: int) -> Value:
-        b, shape = self._b, list(shape_of(op.type))
-        shape[axis] = _N_TERMS
-        if op.code == "arange":
-            return b.compute("add", b.arange(0, _N_TERMS), b.full(self._first, (_N_TERMS,)))
-        if op.code == "splat":
-            return b.full(op.args[0], tuple(shape))
-        operands = _operands_along(op, axis) or ()
-        args = [arg if along is None else self.cut(arg, along) for arg, along in operands]
-        if op.code in ("broadcast", "reshape"):
-            return getattr(b, op.code)(args[0], tuple(shape))
-        kind = block(element_of(op.type), tuple(shape))
-        attribute = kind if isinstance(op.attribute, Block) else op.attribute
-        return b.append(BlockOp(op.code, kind, tuple(args), attribute, (), op.loc))

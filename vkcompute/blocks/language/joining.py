@@ -27,13 +27,15 @@ def is_second(c: BlockCompiler, shape: tuple[int, ...], bit: int) -> Value:
 @block_function
 def join(c: BlockCompiler, a: Any, b: Any) -> Any:
     """Two blocks along a new last axis of length 2; scalars become a block of 2."""
-    kind, shape = c.common_type(a, b), c.common_shape(a, b)
+    kind, shape, builder = c.common_type(a, b), c.common_shape(a, b), c.builder
+    which = builder.broadcast(builder.reshape(builder.arange(0, 2), (*(1 for _ in shape), 2)), (*shape, 2))
     parts = []
     for operand in (a, b):
         value = c.spread(c.cast(operand, kind.type), shape)
-        part = c.builder.reshape(value, (*shape, 1)) if shape else c.builder.full(value, (1,))
-        parts.append(c.builder.broadcast(part, (*shape, 2)))
-    return c.number(c.builder.select(is_second(c, (*shape, 2), 0), parts[1], parts[0]))
+        part = builder.reshape(value, (*shape, 1)) if shape else builder.full(value, (1,))
+        parts.append(builder.broadcast(part, (*shape, 2)))
+    is_last = builder.compute("ne", which, builder.full(builder.const(0, INT32), (*shape, 2)))
+    return c.number(builder.select(is_last, parts[1], parts[0]))
 
 
 @method
