@@ -224,6 +224,8 @@ def install(checkout: Path) -> None:
     builtins.exec = _executed
     for module in {id(module): module for name, module in sys.modules.items() if name.startswith("numba")}.values():
         vars(module).setdefault("__getattr__", _missing)
+    for name in ("numba.extending", "numba.cuda.extending"):  # the tests extend Numba's compiler
+        sys.modules.pop(name)
     sys.meta_path.append(_Finder())
     testing = python_types.ModuleType("numba.cuda.testing")
     for name in unittest.__all__:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -186,3 +189,50 @@ def calls_of(launch: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return len(calls)
+
+
+_COMPILED = """
+import sys
+sys.path.insert(0, {folder!r})
+from vkcompute.jit.compilation import build
+import vkcompute.jit.launcher as launcher
+
+def counted(*args):
+    print("compiles", args[0].function.__name__)
+    return build.specialize(*args)
+
+launcher.specialize = counted
+import numpy as np
+from compiled_once import kernel
+
+out = np.zeros(4, np.float32)
+kernel[1, 4](out)
+print(out.tolist())
+"""
+
+
+def test_kernels_are_read_from_the_disk(
+    run_python: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """Types, positions and functions of `cuda` that a kernel names have the same meaning in another process."""
+    program = """
+from vkcompute.compat.numba import cuda, float32
+from vkcompute.compat.numba.cuda import threadIdx
+
+@cuda.jit(device=True)
+def doubled(x):
+    return x * float32({factor})
+
+@cuda.jit
+def kernel(out):
+    out[threadIdx.x] = doubled(float32(cuda.laneid)) + cuda.libdevice.fabsf(-1)
+"""
+    env = {**os.environ, "VKCOMPUTE_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    (tmp_path / "cache").mkdir()
+    said = []
+    for factor in (2, 2, 3):
+        (tmp_path / "compiled_once.py").write_text(program.format(factor=factor))
+        done = run_python(_COMPILED.format(folder=str(tmp_path)), env=env)
+        said.append(done.stdout)
+    first, changed = "[1.0, 3.0, 5.0, 7.0]\n", "[1.0, 4.0, 7.0, 10.0]\n"
+    assert said == [f"compiles kernel\n{first}", first, f"compiles kernel\n{changed}"]

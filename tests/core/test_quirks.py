@@ -114,6 +114,7 @@ def test_what_a_version_does(info: str, limit: int | None, recomputes: bool, flu
         region_elements=64,
         reloads_wide_vectors=info == "" or int(info[5:7]) < 24,
         recomputes_across_barriers=recomputes,
+        fences_wait=True,
         max_loop_iterations=limit,
         loses_loop_results=True,
         flushes_float64=flushes,

@@ -48,6 +48,27 @@ def test_the_last_workgroup_sees_the_writes_of_all(gpu: Any) -> None:
         assert (out.numpy()[0], counter.numpy()[0]) == (x.sum(), 0)
 
 
+@vc.kernel
+def locked(lock, best, n, x):  # type: ignore[no-untyped-def]
+    i, waits = vc.global_id(0), True
+    while waits:
+        if vc.atomic.compare_exchange(lock, 0, 0, 1) == 0:
+            vc.memory_fence()
+            if x[i] > best[0]:
+                best[0] = x[i]
+            n[0] += 1
+            vc.memory_fence()
+            vc.atomic.exchange(lock, 0, 0)
+            waits = False
+
+
+def test_the_holder_of_a_lock_passes_fences_while_other_subgroups_wait(gpu: vc.Runtime) -> None:
+    x = np.random.default_rng(3).permutation(64).astype(np.int32)
+    lock, best, n = (gpu.zeros(1, np.int32) for _ in range(3))
+    locked[1, 64](lock, best, n, gpu.array(x))
+    assert (lock.numpy()[0], best.numpy()[0], n.numpy()[0]) == (0, 63, 64)
+
+
 @pytest.mark.pure
 def test_a_simulation_demands_the_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "FENCED", False)

@@ -10,6 +10,21 @@ import numpy as np
 PLAIN = int, float, complex, str, np.generic, type(None)
 
 
+class NamedConstant:
+    """A constant of a language, as a type, that its class and its name identify.
+
+    Attributes:
+        name: another one for each other constant of the class.
+    """
+
+    name: str
+
+    @property
+    def fingerprint(self) -> str:
+        """The name, with that of the class."""
+        return f"{type(self).__module__}.{type(self).__qualname__} {self.name}"
+
+
 class CapturedGlobal(NamedTuple):
     """A constant or function from outside of a kernel.
 

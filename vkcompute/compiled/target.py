@@ -46,6 +46,7 @@ def _target(runtime: Runtime) -> Target:
         broadcasts=not quirks.slow_broadcasts,
         divides_exactly=quirks.divides_exactly,
         recomputes_across_barriers=quirks.recomputes_across_barriers,
+        fences=not quirks.fences_wait,
         max_invocations=limits["maxComputeWorkGroupInvocations"],
         missing_types=tuple([row.name for row in TABLE if not runtime.device.features.issuperset(row.native)]),
     )

@@ -43,6 +43,8 @@ class Quirks:
         divides_exactly: quotients and square roots of float16 and float32 are rounded to the nearest.
         divides_by_known_lanes: divides all lanes by the other arm of a selection if an integer divisor is known for
             each lane, and 0 in some.
+        fences_wait: a memory barrier lets the other subgroups of the workgroup run first. One that waits in a loop for
+            the subgroup at the barrier never ends.
         checks_are_free: bounds checks of buffers by the driver cost less than 2 %.
         region_elements: elements that a kernel copies in the time of one region of a copy command.
         max_private_nbytes: the most bytes of variables per invocation that its compiler takes.
@@ -67,6 +69,7 @@ class Quirks:
     simplifies_zeros: bool = False
     divides_exactly: bool = False
     divides_by_known_lanes: bool = False
+    fences_wait: bool = False
     checks_are_free: bool = False
     region_elements: float = inf
     max_private_nbytes: int = 64 << 20
@@ -140,6 +143,8 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"wrong_conversions": ("uint32 to float32",)}),
     # Storage buffers are always checked. SwiftShader takes 9 to 14 % longer for kernels that mostly load and store.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"checks_are_free": True}),
+    # Seen on Mesa 22.3.6. Its atomic operations, which are sequentially consistent, order memory without a barrier.
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"fences_wait": True}),
     # They replace the phi of the result by the value itself, which the lanes that are left in the loop change. Seen on
     # lavapipe 22.3.6, for kernels in GLSL, too; other versions are taken to do the same.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"loses_loop_results": True}),

@@ -70,7 +70,7 @@ class _Lowering:
         loops = [op for op in ops if op.code == "loop" and not target.keeps_loop_results]
         self._guarded = {loop: n for n, loop in enumerate(filter(_has_invariant_result, loops))}
         self._declare_memories(ops, [Decoration.NonWritable] if target.declares_read_only else [])
-        self._broadcasts = target.broadcasts
+        self._broadcasts, self._fences = target.broadcasts, target.fences
         self._load_parameters(target.max_push_nbytes)
         self._load_builtins(ops)
         self._opaque = self._load_opaque() if self._guarded else 0
@@ -370,7 +370,8 @@ class _Lowering:
         self._out.op(spv.OpControlBarrier, self._out.uint(scope), self._out.uint(scope), self._semantics())
 
     def _fence(self) -> None:
-        self._out.op(spv.OpMemoryBarrier, self._out.uint(self._device_scope), self._semantics())
+        if self._fences:
+            self._out.op(spv.OpMemoryBarrier, self._out.uint(self._device_scope), self._semantics())
 
     def _semantics(self) -> int:
         return self._out.uint(_ALL_MEMORY | _VISIBLE if self._has_matrices else _ALL_MEMORY)

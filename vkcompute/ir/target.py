@@ -27,6 +27,8 @@ class Target:
         declares_read_only: True if buffers that a kernel only reads are declared so. Some compilers then reuse what was
             loaded in a loop behind it, also in lanes that had left the loop before.
         broadcasts: True if a shuffle from a constant lane is to be a broadcast, which is faster on most GPUs.
+        fences: True if fences are needed for their order, and wait for no other invocation. Otherwise atomic operations
+            order memory by themselves.
         max_invocations: the most invocations of a workgroup; None for no limit. Larger ones are divided where possible.
     """
 
@@ -41,6 +43,7 @@ class Target:
     broadcasts: bool = True
     divides_exactly: bool = False
     recomputes_across_barriers: bool = False
+    fences: bool = True
     max_invocations: int | None = None
 
 

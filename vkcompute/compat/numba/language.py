@@ -21,6 +21,7 @@ from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compat.numba.unrolling import Unrolled, literal_unroll, unrolled
+from vkcompute.compiled.captured import NamedConstant
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
 from vkcompute.frontend.control_flow import nothing
@@ -128,7 +129,7 @@ class CooperativeError(KernelError):
     """The error of a kernel that asks for its grid, and is not compiled for that."""
 
 
-class Readable:
+class Readable(NamedConstant):
     """A name that is a value in kernels, as `cuda.laneid`, or has attributes there, as `cuda.threadIdx`."""
 
     def __init__(self, name: str, read: Callable[[Any, str], Any], *attributes: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.numba.errors import NumbaTypeError
+from vkcompute.compiled.captured import NamedConstant
 from vkcompute.dtypes import is_record
 from vkcompute.frontend.syntax import parse_expression
 from vkcompute.runtime.memory.holders import held
@@ -19,7 +20,7 @@ numpy_version = tuple([int(part) for part in np.__version__.split(".")[:2]])
 _LAYOUTS = {"C": "C", "F": "F", "A": "A"}
 
 
-class Type:
+class Type(NamedConstant):
     """A type. Calling it with types makes a signature, with one value a NumPy scalar.
 
     Attributes:

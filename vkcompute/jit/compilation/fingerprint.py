@@ -17,7 +17,7 @@ import numpy as np
 
 from vkcompute import compiled, frontend, ir, operations, spirv
 from vkcompute.code_version import code_version
-from vkcompute.compiled.captured import PLAIN, CapturedGlobal, plain_text
+from vkcompute.compiled.captured import PLAIN, CapturedGlobal, NamedConstant, plain_text
 from vkcompute.frontend.captured import lookup_in, with_functions
 from vkcompute.frontend.code_objects import code_parts, last_line
 from vkcompute.frontend.constants import is_named
@@ -28,6 +28,7 @@ _OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known b
 _FOLDERS = (
     *[Path(package.__path__[0]) for package in (ir, spirv, compiled, operations, frontend)],
     Path(__file__).parents[1],
+    Path(__file__).parents[2] / "c",  # whose functions texts in C and kernels call
 )
 
 _Owner = tuple[str, Any]
@@ -42,6 +43,8 @@ def value(captured: Any) -> str | None:
         return None if None in parts else f"{fields}({', '.join(map(str, parts))})"
     if isinstance(captured, PLAIN):
         return plain_text(captured)
+    if isinstance(captured, NamedConstant):
+        return captured.fingerprint
     if isinstance(captured, ModuleType):
         return f"module {captured.__name__}"
     if isinstance(captured, FunctionType) and not _is_known_by_name(captured):
@@ -95,7 +98,7 @@ def _text(fn: FunctionType) -> str | None:
 
 
 def compiler() -> str | None:
-    """Returns the fingerprint of the installed compiler, that is of six folders; None for a package in an archive."""
+    """Returns the fingerprint of the installed compiler, that is of seven folders; None for a package in an archive."""
     return code_version(*_FOLDERS)
 
 

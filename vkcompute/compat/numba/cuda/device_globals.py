@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from vkcompute.compat.numba.cuda.arrays import is_cuda_array
+from vkcompute.compiled.captured import NamedConstant
+
+_OTHERS = ModuleType, type, NamedConstant, int, float, str, type(None)
 
 
 def device_globals(function: FunctionType) -> list[Any]:
@@ -15,11 +18,13 @@ def device_globals(function: FunctionType) -> list[Any]:
     pending = [function]
     while pending:
         for value in _outside(pending.pop(0)):
+            if isinstance(value, _OTHERS):
+                continue
             called = getattr(value, "py_func", value)
             if isinstance(called, FunctionType) and id(called) not in functions:
                 functions[id(called)] = called
                 pending.append(called)
-            elif is_cuda_array(value) and not isinstance(value, type):
+            elif is_cuda_array(value):
                 arrays[id(value)] = value
     return [*arrays.values()]
 
