@@ -49,6 +49,19 @@ def test_sums_of_floats(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n_bins
     np.testing.assert_array_equal(array.numpy(), again.numpy())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_runs_over_several_parts_with_infinities(gpu: vc.Runtime, dtype: str) -> None:
+    """A part whose elements all have one index leaves nothing but its total."""
+    at, new = np.repeat(np.arange(3), 1000), np.ones(3000, dtype)
+    new[1500], new[2000], new[-1] = np.inf, -np.inf, np.inf
+    array = gpu.zeros(3, dtype)
+    indexing.add(array, gpu.array(at), gpu.array(new))
+    expected = np.zeros(3, dtype)
+    with np.errstate(invalid="ignore"):
+        np.add.at(expected, at, new)
+    np.testing.assert_array_equal(array.numpy(), expected)
+
+
 @given(data=st.data(), seed=seeds())
 def test_bincount(gpu: vc.Runtime, data: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -1,12 +1,13 @@
-"""Sums of values with the same index: scatter-add, bincount.
+"""Sums and extremes of values with the same index: scatter-add, bincount.
 
 Integers of 32 bits are added by atomic operations. Other values are sorted by their indices, and runs of equal indices
-are summed in parts. A part adds the runs that begin and end in it; those at its ends are summed with those of other
-parts, in the same way. So the result is the same in each run, with the rounding error of blocked sums.
+are combined in parts. A part completes the runs that begin and end in it; those at its ends are combined with those of
+other parts, in the same way. So the result is the same in each run, with the rounding error of blocked sums.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,17 @@ import numpy as np
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, converted, copy_into, count_up, flat, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
+from vkcompute.arrays.algorithms.scans import OPERATIONS
 from vkcompute.arrays.algorithms.sort_keys import Word
 from vkcompute.arrays.expressions.promotion import default_int
 from vkcompute.dtypes import computes_float64
 from vkcompute.jit.elementwise.reduction import reduce
-from vkcompute.jit.kernel import kernel
+from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
-
-"""Values that an invocation sums."""
 
 _largest = reduce("max(a, b)", 0)
 _least = reduce("min(a, b)", 0)
@@ -48,36 +48,45 @@ def _count(at: Any, out: Any, n_items: int) -> None:
         atomic.add(out, np.int32(at[i]), 1)
 
 
-@kernel
-def _sum_runs(
-    keys: Any, order: Any, values: Any, out: Any, end_keys: Any, end_sums: Any,
-    n_items: int, n: int, n_values: int, n_columns: int, n_parts: int, length: int, is_last: int,
-) -> None:  # fmt: skip
-    """Adds the sums of runs of equal keys in each part; those at its ends are left for the next stage."""
-    i = global_id(0)
-    if i < n_items:
-        column, line = i % n_columns, i // n_columns
-        row, part = line // n_parts, line % n_parts
-        first = part * length
-        key, total = keys[first], values[(row * n_values + order[first]) * n_columns + column]
-        begins, end = True, (row * 2 * n_parts + 2 * part) * n_columns + column
-        for k in range(1, min(length, n_values - first)):
-            new, value = keys[first + k], values[(row * n_values + order[first + k]) * n_columns + column]
-            if new == key:
-                total = total + value
+@cache
+def _run_kernel(operation: str) -> PythonKernel:
+    """Makes the kernel that combines the runs of a sorted order by an operation."""
+    combine, is_sum = OPERATIONS[operation].combine, operation == "sum"
+
+    @kernel
+    def combine_runs(
+        keys: Any, order: Any, values: Any, out: Any, end_keys: Any, end_totals: Any,
+        n_items: int, n: int, n_values: int, n_columns: int, n_parts: int, length: int, is_last: int,
+    ) -> None:  # fmt: skip
+        """Combines the runs of equal keys in each part; those at its ends are left for the next stage."""
+        i = global_id(0)
+        if i < n_items:
+            column, line = i % n_columns, i // n_columns
+            row, part = line // n_parts, line % n_parts
+            first = part * length
+            key, total = keys[first], values[(row * n_values + order[first]) * n_columns + column]
+            begins, end = True, (row * 2 * n_parts + 2 * part) * n_columns + column
+            for k in range(1, min(length, n_values - first)):
+                new, value = keys[first + k], values[(row * n_values + order[first + k]) * n_columns + column]
+                if new == key:
+                    total = combine(total, value)
+                else:
+                    target = (row * n + key) * n_columns + column
+                    if begins and is_last == 0:
+                        end_keys[2 * part], end_totals[end] = key, total
+                    elif key >= 0:
+                        out[target] = combine(out[target], total)
+                    begins, key, total = False, new, value
+            target = (row * n + key) * n_columns + column
+            if is_last == 1:
+                if key >= 0:
+                    out[target] = combine(out[target], total)
             else:
-                if begins and is_last == 0:
-                    end_keys[2 * part], end_sums[end] = key, total
-                elif key >= 0:
-                    out[(row * n + key) * n_columns + column] += total
-                begins, key, total = False, new, value
-        if is_last == 1:
-            if key >= 0:
-                out[(row * n + key) * n_columns + column] += total
-        else:
-            end_keys[2 * part + 1], end_sums[end + n_columns] = key, total
-            if begins:
-                end_keys[2 * part], end_sums[end] = key, total - total
+                end_keys[2 * part + 1], end_totals[end + n_columns] = key, total
+                if begins:
+                    end_keys[2 * part], end_totals[end] = key, values.dtype.type(0) if is_sum else total
+
+    return combine_runs
 
 
 def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
@@ -93,31 +102,47 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
     """
     if x.dtype == bool:
         raise TypeError("bools are not summed; use integers")
-    if not values.size:
-        return
-    values, x = values.reshape(-1), x.reshape(-1)
     if x.dtype.kind in "iu" and x.dtype.itemsize == 4:
+        x, values = x.reshape(-1), values.reshape(-1)
         launch(_add, values.size, values, at, x, values.size, lines.n, at.size, lines.n_columns)
+    else:
+        scatter_by_sorting("sum", x, at, lines, values)
+
+
+def scatter_by_sorting(operation: str, x: Array, at: Array, lines: Lines, values: Array) -> None:
+    """Combines values with the elements at indices along lines; arguments as of `scatter_add`.
+
+    Args:
+        operation: "sum", "max" or "min".
+    """
+    if not values.size:
         return
     # Equal indices are to be adjacent, in any order. So the bits that differ suffice; those of -1 are all ones.
     word = Word(flat(at).view(np.uint32), lines.n.bit_length())
     order = sort_rows([word], 1, at.size)
     keys = gather(at, order, Lines(1, at.size, 1), temporary(x.runtime, at.size, np.int32))
-    _add_sorted(x, keys, order, values, lines)
+    _combine_sorted(operation, x.reshape(-1), keys, order, values.reshape(-1), lines)
 
 
-def _add_sorted(x: Array, keys: Array, order: Array, values: Array, lines: Lines) -> None:
-    """Adds the values in this order, in which their keys are sorted."""
+def _combine_sorted(operation: str, x: Array, keys: Array, order: Array, values: Array, lines: Lines) -> None:
+    """Combines the values in this order, in which their keys are sorted."""
     length = part_length(keys.size, tuning_of(x.runtime.device.physical).segment_part)
     n_parts = -(-keys.size // length)
     is_last = n_parts == 1
     n_lines = lines.n_rows * lines.n_columns
     end_keys = temporary(x.runtime, 2 * n_parts, np.int32)
-    end_sums = temporary(x.runtime, 2 * n_parts * n_lines, x.dtype)
+    end_totals = temporary(x.runtime, 2 * n_parts * n_lines, x.dtype)
     sizes = n_parts * n_lines, lines.n, keys.size, lines.n_columns, n_parts, length, int(is_last)
-    launch(_sum_runs, sizes[0], keys, order, values, x, end_keys, end_sums, *sizes)
+    launch(_run_kernel(operation), sizes[0], keys, order, values, x, end_keys, end_totals, *sizes)
     if not is_last:
-        _add_sorted(x, end_keys, count_up(x.runtime, 2 * n_parts), end_sums, lines)
+        _combine_sorted(operation, x, end_keys, count_up(x.runtime, 2 * n_parts), end_totals, lines)
+
+
+def count_indices(at: Array, n: int) -> Array:
+    """Returns how often each index below `n` occurs among integers, which are such indices, as int32."""
+    counts = temporary(at.runtime, n, np.int32).fill(0)
+    launch(_count, at.size, flat(at), counts, at.size)
+    return counts
 
 
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
@@ -137,10 +162,8 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         raise ValueError("bincount takes no negative values")
     n = max(int(_largest(x)) + 1 if x.size else 0, minlength)
     if weights is None:
-        counts = temporary(x.runtime, n, np.int32).fill(0)
-        launch(_count, x.size, flat(x), counts, x.size)
         out = empty_result(x.runtime, n, default_int(x.runtime))
-        copy_into(counts, out)
+        copy_into(count_indices(x, n), out)
         return out
     wide = np.float64 if computes_float64(x.runtime.device.features) else np.float32
     out = empty_result(x.runtime, n, wide).fill(0)
