@@ -428,7 +428,7 @@ class Exchange:
         """
         b = self._b
         self.begin()
-        readers = []
+        readers: list[Callable[[Value], Value]] = []
         for registers, layout, piece in blocks:
             (numbers,) = self._memory.numbers([element_of(registers[0].type)], 1 << piece.n_bits)
             writes = self._holds(layout.duplicates | piece.mask, piece.threads)

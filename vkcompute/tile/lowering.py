@@ -102,14 +102,12 @@ class _Lowering:
         lanes = self._placement.lanes
         self._exchange = Exchange(self._b, self._thread, lanes, self._memory)
         self._matrices = Matrices(self._b, self._thread, self._exchange, self._memory, lanes)
-        self._products = RegisterProducts(self._b, self._exchange)
-        self._staging = Staging(self._b, self._exchange)
+        self._products, self._staging = RegisterProducts(self._b, self._exchange), Staging(self._b, self._exchange)
         self._reports = BlockReports(made, self._b, self._thread)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
         has_products = any(op.code == "dot" for op in walk(function.body))
-        written = written_buffers(function)
-        self._written, self._aliased = written, aliased
+        self._aliased, self._written = aliased, written_buffers(function)
         self._accesses = Accesses(
             self._b,
             self._thread,
@@ -120,7 +118,7 @@ class _Lowering:
             word="uint32" if has_products else target.word,
             overlapping=overlapping,
             aliased=aliased,
-            written=function.buffers if written and aliased else written,
+            written=function.buffers if self._written and aliased else self._written,
         )
 
     def run(self) -> Lowered:

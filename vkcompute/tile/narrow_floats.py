@@ -13,7 +13,7 @@ from typing import Any
 
 from vkcompute.ir import small_floats
 from vkcompute.ir.function import Constant, Function, Op, Region, Value, walk
-from vkcompute.ir.types import FLOAT32, SCALARS, UINT16, UINT32, Scalar, SmallFloat, Type, element_of
+from vkcompute.ir.types import FLOAT16, FLOAT32, INT32, SCALARS, UINT16, UINT32, Scalar, SmallFloat, Type, element_of
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.types import BFLOAT16, Block, block, shape_of
 
@@ -23,17 +23,18 @@ _EXACT = {
 }  # fmt: skip
 
 
-def widen(function: Function, builder: Builder, *, keeps_operands: bool = False) -> Function:
+def widen(function: Function, builder: Builder, *, keeps_operands: bool = False, by_halves: bool = False) -> Function:
     """Replaces bfloat16 and floats of 8 bits by float32, in place.
 
     Args:
         keeps_operands: gives products their operands of bfloat16 as bits, in uint16.
+        by_halves: converts floats of 8 bits by float16, whose subnormal numbers the device has.
     """
     ops = walk(function.body)
     if any(_is_narrow(value) for op in ops for value in _values(op)):
         products = {op for op in ops if op.code == "dot"} if keeps_operands else ()
         dots = {op for op in products if all(element_of(arg.type) is BFLOAT16 for arg in op.args[:2])}
-        _Widening(function, builder, dots).region(function.body)
+        _Widening(function, builder, dots, by_halves=by_halves).region(function.body)
     return function
 
 
@@ -43,6 +44,12 @@ def _values(op: Op) -> list[Value]:
 
 def _is_narrow(value: Value) -> bool:
     return isinstance(element_of(value.type), SmallFloat)
+
+
+def _fits_halves(kind: Scalar) -> bool:
+    """True for floats of 8 bits whose exponents float16 has, and which are infinite where float16 is."""
+    f = small_floats.FORMATS[kind]
+    return f.bits == 8 and (f.mantissa == 3 or bool(f.infinity))
 
 
 def _wide(kind: Type) -> Type:
@@ -68,8 +75,8 @@ class _Widening:
         dots: the products whose operands are bits.
     """
 
-    def __init__(self, function: Function, builder: Builder, dots: Collection[Op]) -> None:
-        self._function, self._b, self._dots = function, builder, dots
+    def __init__(self, function: Function, builder: Builder, dots: Collection[Op], *, by_halves: bool) -> None:
+        self._function, self._b, self._dots, self._by_halves = function, builder, dots, by_halves
         self._replaced: dict[Value, Value] = {}
         ops = walk(function.body)
         self._sources = {op: element_of(op.args[0].type) for op in ops if op.code in ("bitcast", "cast")}
@@ -147,9 +154,28 @@ class _Widening:
 
     def _of_bits(self, value: Value, kind: Scalar) -> Value:
         word = self._b.cast(self._b.bitcast(value, SCALARS[f"uint{kind.bits}"]), UINT32)
+        if self._by_halves and _fits_halves(kind):
+            return self._of_half(word, kind)
         if kind is not BFLOAT16:
             return small_floats.of_bits(self._of(word), word, kind)
         return self._b.bitcast(self._b.compute("shl", word, self._filled(16, word)), FLOAT32)
+
+    def _of_half(self, word: Value, kind: Scalar) -> Value:
+        """Returns the numbers of 8 bits as those of float16 with the same fields, times a power of two."""
+        b, fill, f = self._b, self._of(word), small_floats.FORMATS[kind]
+        if f.infinity:
+            return self._halves(b.compute("shl", word, self._filled(8, word)))
+        signed = b.bitcast(b.compute("shl", word, self._filled(24, word)), INT32)
+        moved = b.bitcast(b.compute("shr", signed, fill.const(17, INT32)), UINT32)
+        number = self._halves(b.compute("and", moved, self._filled(0xBF80, word)))  # one bit of the sign is no exponent
+        if f.least > -14:
+            number = b.compute("mul", number, fill.const(2.0 ** (f.least + 14), FLOAT32))
+        checked = word if f.unsigned else b.compute("and", word, self._filled(0x7F, word))
+        is_nan = b.compute("eq", checked, self._filled(f.nan, word))
+        return b.select(is_nan, fill.const(float("nan"), FLOAT32), number)
+
+    def _halves(self, bits: Value) -> Value:
+        return self._b.cast(self._b.bitcast(self._b.cast(bits, UINT16), FLOAT16), FLOAT32)
 
     def _bits(self, value: Value, source: Scalar, kind: Scalar) -> Value:
         """Returns the bits of numbers of the type `source` as another type."""

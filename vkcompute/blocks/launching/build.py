@@ -175,8 +175,15 @@ def build(
         raise definition.source.too_deep() from None
     matrices = () if options is None else options.target.matrices
     has_matrices = any(matrix.operand == BFLOAT16.name for matrix in matrices)
-    widen(remove_invariants(compiler.function), compiler.builder, keeps_operands=has_matrices)
+    function, by_halves = remove_invariants(compiler.function), options is not None and _has_halves(options)
+    widen(function, compiler.builder, keeps_operands=has_matrices, by_halves=by_halves)
     return built
+
+
+def _has_halves(options: BlockOptions) -> bool:
+    """True for devices with float16, its subnormal numbers included, which GPUs may flush to 0."""
+    missing = options.compilation.target.missing_types
+    return not (options.target.stages or "float16" in missing or "uint16" in missing)
 
 
 def _read_only(definition: Definition, names: Sequence[str]) -> set[int]:
