@@ -32,10 +32,11 @@ def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> tupl
     axis = axis_of("kthvalue", input.ndim, dim)
     if not 1 <= k <= input.shape[axis]:
         raise ValueError(f"kthvalue takes k from 1 to the length of the axis, {input.shape[axis]}; got {k}")
-    at = (slice(None),) * axis + (slice(k - 1, k),)
-    indices = partitions.argpartition(input, [k - 1], axis)[at]
+    before = (slice(None),) * axis
+    here, first = (*before, slice(k - 1, k)), (*before, 0)
+    indices = partitions.argpartition(input, [k - 1], axis)[here]
     values = take_along_axis(input, indices, axis)
-    return (values, indices) if keepdim else (values[(*at[:-1], 0)], indices[(*at[:-1], 0)])
+    return (values, indices) if keepdim else (values[first], indices[first])
 
 
 accept_host_data(globals())
