@@ -119,6 +119,14 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
         "vkcompute.nn",
         (Section("vkcompute.nn", "vkcompute", "nn"), Section("Functions of neural networks", "vkcompute.nn")),
     ),
+    "tables": (
+        "vkcompute.rows and segments",
+        (
+            Section("Rows of tables", "vkcompute", "rows segments"),
+            Section("vkcompute.rows", "vkcompute.rows"),
+            Section("vkcompute.segments", "vkcompute.segments"),
+        ),
+    ),
     "compat": (
         "Interfaces of other libraries",
         (

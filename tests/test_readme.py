@@ -179,6 +179,14 @@ def test_the_page_on_arrays() -> None:
     names.clear()
 
 
+def test_the_page_on_algorithms() -> None:
+    names: dict[str, Any] = {"__name__": "algorithms.md"}
+    assert run_blocks(ROOT / "docs/algorithms.md", names) == 1
+    assert names["groups"].counts.numpy().tolist() == [2, 2, 1]
+    assert names["pairs"].right.numpy().tolist() == [1, 0, 1, 0]
+    names.clear()
+
+
 def test_the_table_of_numpys_functions_is_current() -> None:
     """NumPy's later versions have more functions, and 1.x other ones: the table is that of the newest."""
     np2 = pytest.importorskip("numpy", "2.3")
@@ -200,7 +208,7 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
 
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
-    own = {"arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
+    own = {"algorithms.md", "arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
     own |= {"devices.md", "index.md", "quickstart.md", "coming_from.md", "dask.md", "howto.md", "nn.md", "numba.md"}
     own |= {"pytorch.md"}  # run by tests/pytorch
     assert with_samples == own

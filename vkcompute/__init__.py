@@ -22,6 +22,8 @@ Devices and memory
 Arrays
     numpy                        NumPy's functions of device arrays: import vkcompute.numpy as vnp
     nn                           functions of neural networks
+    rows                         groups of equal rows, joins, distinct rows: from vkcompute import rows
+    segments                     sorts and scans of segments of any lengths
 
 Kernels
     @kernel                      compiles a Python function; kernel(x, y), kernel[groups, local_size](x, y) launch it
@@ -97,6 +99,8 @@ from vkcompute.glsl import glsl as glsl
 if TYPE_CHECKING:
     from vkcompute import nn as nn
     from vkcompute import numpy as numpy
+    from vkcompute import rows as rows
+    from vkcompute import segments as segments
     from vkcompute.jit.elementwise.elementwise import elementwise as elementwise
     from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
     from vkcompute.jit.elementwise.reduction import reduce as reduce
@@ -204,7 +208,7 @@ _LAZY = {  # module -> its names, imported on first use
 array_namespace.register(namespace="vkcompute.numpy", methods="vkcompute.arrays.methods")
 _HOMES = {name: home for home, names in _LAZY.items() for name in names.split()}
 _NAMESPACES = ("atomic", "random", "subgroup", "vector", "warp")
-_MODULES = ("nn", "numpy")
+_MODULES = ("nn", "numpy", "rows", "segments")
 
 
 def __getattr__(name: str) -> Any:

@@ -35,10 +35,14 @@ def test_additions(gpu: vc.Runtime, data: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize("part", [32, 256])
-@pytest.mark.parametrize("n_bins", [1, 3, 1000])
-def test_sums_of_floats(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n_bins: int, part: int) -> None:
-    """Runs within a part, across two parts, and over many."""
-    monkeypatch.setattr(segments, "tuning_of", lambda device: ON_CPU._replace(segment_part=part))
+@pytest.mark.parametrize("in_tables", [True, False])
+@pytest.mark.parametrize("n_bins", [1, 3, 256, 1000])
+def test_sums_of_floats(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n_bins: int, in_tables: bool, part: int
+) -> None:
+    """Runs within a part, across two parts, and over many; few indices in tables, too."""
+    tuning = ON_CPU._replace(segment_part=part, sums_in_tables=in_tables)
+    monkeypatch.setattr(segments, "tuning_of", lambda device: tuning)
     rng = np.random.default_rng(n_bins)
     at, new = rng.integers(0, n_bins, 20_000).astype(np.int32), rng.random(20_000, np.float32)
     array = gpu.zeros(n_bins)
@@ -49,11 +53,16 @@ def test_sums_of_floats(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n_bins
     np.testing.assert_array_equal(array.numpy(), again.numpy())
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_runs_over_several_parts_with_infinities(gpu: vc.Runtime, dtype: str) -> None:
-    """A part whose elements all have one index leaves nothing but its total."""
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "int64"])
+@pytest.mark.parametrize("in_tables", [True, False])
+def test_runs_over_several_parts(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str, in_tables: bool) -> None:
+    """A part whose elements all have one index leaves nothing but its total, which may be infinite."""
+    if not dtypes_of(gpu, dtype):
+        return
+    monkeypatch.setattr(segments, "tuning_of", lambda device: ON_CPU._replace(sums_in_tables=in_tables))
     at, new = np.repeat(np.arange(3), 1000), np.ones(3000, dtype)
-    new[1500], new[2000], new[-1] = np.inf, -np.inf, np.inf
+    if dtype != "int64":
+        new[500], new[1500], new[2000], new[-1] = np.inf, np.inf, np.inf, -np.inf
     array = gpu.zeros(3, dtype)
     indexing.add(array, gpu.array(at), gpu.array(new))
     expected = np.zeros(3, dtype)

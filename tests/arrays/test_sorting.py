@@ -128,6 +128,21 @@ def test_every_kind_of_float(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, m
     np.testing.assert_array_equal(bits(sort(gpu.array(x)).numpy()), bits(x[order]))
 
 
+@pytest.mark.parametrize("equal_nan", [True, False])
+def test_subnormals_are_distinct(gpu: vc.Runtime, equal_nan: bool) -> None:
+    """Some devices compare them as zeros."""
+    patterns = np.array([0, 1, 2, 0x80000000, 0x80000001, 0x7FFFFF, 0x800000, 0x7FC00000, 0xFFC00001], np.uint32)
+    x = np.tile(patterns, 3).view(np.float32)
+    values, indices, inverse, counts = np.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
+    )
+    result = unique(gpu.array(x), equal_nan=equal_nan)
+    np.testing.assert_array_equal(result.values.numpy(), values)
+    np.testing.assert_array_equal(result.indices.numpy(), indices)
+    np.testing.assert_array_equal(result.counts.numpy(), counts)
+    np.testing.assert_array_equal(result.inverse.numpy(), inverse)
+
+
 @given(data=st.data(), seed=seeds())
 def test_topk(gpu: vc.Runtime, data: Any, seed: int) -> None:
     x, array = viewed(data, gpu, values(np.random.default_rng(seed), (3, 90), "float32"))

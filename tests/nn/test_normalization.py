@@ -219,6 +219,22 @@ def test_the_largest_elements(gpu: vc.Runtime, largest: bool) -> None:
     np.testing.assert_array_equal(values.numpy(), np.take_along_axis(host, order, 1))
 
 
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 20_000)])
+def test_the_element_at_a_rank(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
+    """Short rows are sorted, and of long ones the element is selected; equal elements, NaN."""
+    rng = np.random.default_rng(2)
+    host = rng.integers(0, 50, shape).astype(np.float32)
+    host[rng.random(shape) < 0.1] = np.nan
+    for k in (1, 3, shape[1]):
+        expected = np.sort(host, axis=1)[:, k - 1 : k]
+        values, indices = nn.kthvalue(gpu.array(host), k, dim=1, keepdim=True)
+        np.testing.assert_array_equal(values.numpy(), expected)
+        np.testing.assert_array_equal(np.take_along_axis(host, indices.numpy(), 1), expected)
+        assert nn.kthvalue(gpu.array(host), k, 1)[1].shape == expected[:, 0].shape
+    with pytest.raises(ValueError, match=f"k from 1 to the length of the axis, {shape[1]}; got 0"):
+        nn.kthvalue(gpu.array(host), 0, 1)
+
+
 @pytest.mark.parametrize("n", [16, 5000])
 def test_halves_take_weights_of_float32(gpu: vc.Runtime, n: int) -> None:
     if lacks(gpu, "float16"):

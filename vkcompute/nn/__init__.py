@@ -12,12 +12,12 @@ from vkcompute.nn.convolution import conv1d, conv2d
 from vkcompute.nn.linear import linear
 from vkcompute.nn.normalization import layer_norm, log_softmax, logsumexp, rms_norm, softmax, var_mean
 from vkcompute.nn.pooling import avg_pool2d, max_pool2d
-from vkcompute.nn.selection import topk
+from vkcompute.nn.selection import kthvalue, topk
 
 __all__ = [
-    "avg_pool2d", "conv1d", "conv2d", "elu", "gelu", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsumexp",
-    "max_pool2d", "relu", "rms_norm", "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "softplus", "tanh",
-    "topk", "var_mean",
+    "avg_pool2d", "conv1d", "conv2d", "elu", "gelu", "kthvalue", "layer_norm", "leaky_relu", "linear",
+    "log_softmax", "logsumexp", "max_pool2d", "relu", "rms_norm", "scaled_dot_product_attention", "sigmoid", "silu",
+    "softmax", "softplus", "tanh", "topk", "var_mean",
 ]  # fmt: skip
 __all__ += [name for name in _activations.NAMES if name not in __all__]
 

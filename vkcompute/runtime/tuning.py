@@ -23,7 +23,12 @@ class Tuning(NamedTuple):
         scan_part, segment_part, selection_part, radix_part: the most elements that an invocation takes.
         radix_own: elements of an invocation where workgroups sort tiles; 0 for a radix sort by parts. For navi21, AMD's
             compiler needs 40 registers with 8 elements, and 299 cycles per element; with 16, 56 and 412.
+        sums_in_tables: an invocation sums the values of up to 256 indices in memory of its own. For 1M float32 and 100
+            indices that takes 6 ms of CPU time on lavapipe, and 51 by sorting them.
         digit_bits: of a digit of a selection.
+        hashed_rows: rows per key from which equal rows are those of a hash table, and not of a sort: for keys of one
+            word, and of several. Groups of 1M int32 with 10,000 keys take 76 ms of CPU time on lavapipe by a table, and
+            114 by a sort; with 100,000 keys, 149 and 109. Of int64 they take 104 and 214, and 177 and 213.
         counts_on_host: 0 to n - 1 are made by NumPy and uploaded, rather than by a kernel.
         transposes_by_blocks: copies of transposed views are a block program.
         reduces_by_workgroups: invocations of a workgroup reduce together. On lavapipe that takes 2 to 20 times as long.
@@ -68,7 +73,9 @@ class Tuning(NamedTuple):
     selection_part: int = 32
     radix_part: int = 32
     radix_own: int = 8
+    sums_in_tables: bool = False
     digit_bits: int = 4
+    hashed_rows: tuple[int, int] = (32, 2)
     counts_on_host: bool = False
     transposes_by_blocks: bool = False
     reduces_by_workgroups: bool = True
@@ -102,6 +109,7 @@ ON_CPU = Tuning(
     selection_part=1024,
     radix_part=2064,
     radix_own=0,
+    sums_in_tables=True,
     digit_bits=8,
     counts_on_host=True,
     transposes_by_blocks=True,

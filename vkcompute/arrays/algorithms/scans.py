@@ -29,7 +29,6 @@ from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
 
-"""Elements of a part."""
 _STEP = 8
 """Elements that are combined per iteration."""
 
@@ -49,7 +48,8 @@ OPERATIONS = {
     "or": Operation(lambda a, b: a | b, "logical_or"),
     "and": Operation(lambda a, b: a & b, "logical_and"),
 }
-_OF_BOOLS = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
+OF_BOOLS = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
+"""The operations of bools."""
 
 
 class _Kernels(NamedTuple):
@@ -130,13 +130,13 @@ def cumulative(
     at = axis_of("cumulative", x.ndim, axis)
     default = accumulated(x.runtime, x.dtype) if operation in ("sum", "prod") else x.dtype
     result_dtype = default if dtype is None else lookup(dtype).numpy
-    operation = _OF_BOOLS.get(operation, operation) if result_dtype.kind == "b" else operation
+    operation = OF_BOOLS.get(operation, operation) if result_dtype.kind == "b" else operation
     n_before = int(include_initial)
     shape = (*x.shape[:at], x.shape[at] + n_before, *x.shape[at + 1 :])
     out = empty_result(x.runtime, shape, result_dtype)
     if include_initial and out.size:
         first = out[(slice(None),) * at + (slice(0, 1),)]
-        initial = _initial(operation, result_dtype)
+        initial = initial_of(operation, result_dtype)
         if not x.size or first.contiguous:
             (first if x.size else out).fill(initial)
         else:
@@ -146,7 +146,7 @@ def cumulative(
     return out
 
 
-def _initial(operation: str, dtype: np.dtype[Any]) -> Any:
+def initial_of(operation: str, dtype: np.dtype[Any]) -> Any:
     """Returns the identity of an operation for a dtype."""
     return FUNCTIONS[OPERATIONS[operation].row].neutral(dtype)
 

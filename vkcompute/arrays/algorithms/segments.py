@@ -1,8 +1,9 @@
 """Sums and extremes of values with the same index: scatter-add, bincount.
 
-Integers of 32 bits are added by atomic operations. Other values are sorted by their indices, and runs of equal indices
-are combined in parts. A part completes the runs that begin and end in it; those at its ends are combined with those of
-other parts, in the same way. So the result is the same in each run, with the rounding error of blocked sums.
+Integers of 32 bits are added by atomic operations. On a CPU, values of few indices are summed in tables, one
+per part. Other values are sorted by their indices, and runs of equal indices are combined in parts. A part completes
+the runs that begin and end in it; those at its ends are combined with those of other parts, in the same way. So the
+result is the same in each run, with the rounding error of blocked sums.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.axis_reductions import reduce as reduce_axes
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, converted, copy_into, count_up, flat, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
@@ -19,14 +21,20 @@ from vkcompute.arrays.algorithms.scans import OPERATIONS
 from vkcompute.arrays.algorithms.sort_keys import Word
 from vkcompute.arrays.expressions.promotion import default_int
 from vkcompute.dtypes import computes_float64
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
+from vkcompute.jit.library.private import local
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
 
+_MOST_INDICES = 256
+"""Indices up to which invocations have tables of sums: these remain in the first cache of a core."""
+
+_sum_of_both = Elementwise("x + y", "x, y")
 _largest = reduce("max(a, b)", 0)
 _least = reduce("min(a, b)", 0)
 
@@ -46,6 +54,36 @@ def _count(at: Any, out: Any, n_items: int) -> None:
     i = global_id(0)
     if i < n_items:
         atomic.add(out, np.int32(at[i]), 1)
+
+
+@cache
+def _table_kernel(dtype: np.dtype[Any]) -> PythonKernel:
+    """Makes the kernel that sums the values of each part in a table of the invocation's own."""
+
+    @kernel
+    def sum_in_tables(at: Any, values: Any, out: Any, n_items: int, n: int, n_values: int, length: int) -> None:
+        """Stores the sums of each part for all indices below n."""
+        i = global_id(0)
+        if i < n_items:
+            first, totals = i * length, local(_MOST_INDICES, dtype)
+            for k in range(first, min(first + length, n_values)):
+                target = at[k]
+                if target >= 0:
+                    totals[target] += values[k]
+            for k in range(n):
+                out[i * n + k] = totals[k]
+
+    return sum_in_tables
+
+
+def _add_by_tables(x: Array, at: Array, values: Array) -> None:
+    """Adds values of few indices: their sums in parts, each in order, and then the sums of the parts."""
+    n, longest = x.size, tuning_of(x.runtime.device.physical).segment_part
+    length = part_length(values.size, max(longest, 8 * n))
+    n_parts = -(-values.size // length)
+    totals = temporary(x.runtime, (n_parts, n), x.dtype)
+    launch(_table_kernel(x.dtype), n_parts, at, values, totals.reshape(-1), n_parts, n, values.size, length)
+    _sum_of_both(x, reduce_axes("add", totals, (0,), x.dtype, False).reshape(-1), out=x)
 
 
 @cache
@@ -102,9 +140,12 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
     """
     if x.dtype == bool:
         raise TypeError("bools are not summed; use integers")
+    tuning, is_line = tuning_of(x.runtime.device.physical), lines.n_rows == lines.n_columns == 1
     if x.dtype.kind in "iu" and x.dtype.itemsize == 4:
         x, values = x.reshape(-1), values.reshape(-1)
         launch(_add, values.size, values, at, x, values.size, lines.n, at.size, lines.n_columns)
+    elif tuning.sums_in_tables and is_line and x.size <= _MOST_INDICES < values.size and x.dtype.kind in "iuf":
+        _add_by_tables(x.reshape(-1), flat(at), values.reshape(-1))
     else:
         scatter_by_sorting("sum", x, at, lines, values)
 

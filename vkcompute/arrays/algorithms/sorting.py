@@ -17,7 +17,7 @@ from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, copy_i
 from vkcompute.arrays.algorithms.radix import sort_rows, sort_values
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.selection import Selected
-from vkcompute.arrays.algorithms.sort_keys import Word, number_words
+from vkcompute.arrays.algorithms.sort_keys import FLOAT, Word, key_of, number_words
 from vkcompute.arrays.expressions.promotion import default_int, promoted
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -156,6 +156,16 @@ def _mark_first(x: Any, marks: Any, n_items: int, equal_nan: int) -> None:
 
 
 @kernel
+def _mark_first_key(bits: Any, marks: Any, n_items: int, equal_nan: int) -> None:
+    """Marks the first of equal float32 as `_mark_first`; by their keys, as some devices compare subnormals as zeros."""
+    i = global_id(0)
+    if i < n_items:
+        here, before = key_of(bits[i], FLOAT, 0), key_of(bits[max(i - 1, 0)], FLOAT, 0)
+        is_same = here == before and (equal_nan == 1 or here != ~np.uint32(0))
+        marks[i] = 1 if i == 0 or not is_same else 0
+
+
+@kernel
 def _number(order: Any, ranks: Any, inverse: Any, n_items: int) -> None:
     i = global_id(0)
     if i < n_items:
@@ -178,12 +188,19 @@ def _firsts(ordered: Array, *, equal_nan: bool) -> Array:
         real, imag = flat(ordered.real), flat(ordered.imag)
         if equal_nan:  # NaN in one part is NaN in both
             real, imag = _nan_of_both(real, imag), _nan_of_both(imag, real)
-        launch(_mark_first, n, real, marks, n, int(equal_nan))
-        launch(_mark_first, n, imag, others, n, int(equal_nan))
+        _store_firsts(real, marks, equal_nan=equal_nan)
+        _store_firsts(imag, others, equal_nan=equal_nan)
         _either(marks, others, out=marks)
     else:
-        launch(_mark_first, n, ordered, marks, n, int(equal_nan))
+        _store_firsts(ordered, marks, equal_nan=equal_nan)
     return marks
+
+
+def _store_firsts(ordered: Array, marks: Array, *, equal_nan: bool) -> None:
+    if ordered.dtype == np.float32:
+        launch(_mark_first_key, marks.size, contiguous(ordered).view(np.uint32), marks, marks.size, int(equal_nan))
+    else:
+        launch(_mark_first, marks.size, ordered, marks, marks.size, int(equal_nan))
 
 
 def distinct(x: Array, *, equal_nan: bool = True) -> Array:

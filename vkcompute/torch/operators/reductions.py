@@ -367,8 +367,7 @@ def kthvalue(self: Any, k: int, dim: int = -1, keepdim: bool = False, *, values:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     array, axis = operand(self), axis_of(dim, self.dim())
     array, shape = array.reshape(array.shape or (1,)), _shape(self, (axis,), keepdim)
-    order = standard.argpartition(array, k - 1, axis)[(slice(None),) * axis + (slice(k - 1, k),)]
-    for out, result in ((values, _take_along_axis(array, order, axis)), (indices, order)):
+    for out, result in zip((values, indices), nn.kthvalue(array, k, axis), strict=True):
         resize_to(out, shape)
         store(out, result.reshape(tuple(shape)))
     return values, indices
