@@ -278,6 +278,8 @@ def test_arrays_differ_from_objects_that_are_no_numbers() -> None:
             return other % 2 == 0
 
     assert (x == Even()).tolist() == [[False, True], [False, True]]
+    with pytest.raises(TypeError, match="Unsupported type"):
+        _ = x != Even()
 
 
 def test_updates_at_indices_convert_values_to_the_dtype_of_the_array() -> None:

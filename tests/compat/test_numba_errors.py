@@ -121,3 +121,9 @@ def test_arguments_of_functions_of_parts() -> None:
     with pytest.raises(ValueError, match="cannot specify argument 'out' as both positional and keyword"):
         double(x, x, out=x)
     assert double(x).tolist() == [2, 2, 2]
+
+
+def test_dates_are_refused_by_name() -> None:
+    for dates in (np.zeros(2, "M8[D]"), np.zeros(2, "m8[s]")):
+        with pytest.raises(TypingError, match=r"kernels take no (datetime|timedelta)64\[.\]; pass the integers"):
+            cuda.to_device(dates)

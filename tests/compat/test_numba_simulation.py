@@ -56,7 +56,9 @@ def warps(x, out):
         cuda.atomic.add(out, 0, value)
         cuda.atomic.max(out, 1, value)
     ballot = cuda.ballot_sync(0xFFFFFFFF, x[i % 30] > 20)
-    out[2 + i % 30] = cuda.popc(ballot) + 100 * cuda.ffs(int32(i)) + cuda.clz(int32(i)) + cuda.any_sync(ballot, i == 5)
+    votes = cuda.popc(ballot) + 100 * cuda.any_sync(0xFFFFFFFF, i == 5)
+    if i > 1:
+        out[i] = votes + 1000 * cuda.ffs(int32(i)) + 10000 * cuda.clz(int32(i))
 
 
 @cuda.jit

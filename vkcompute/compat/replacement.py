@@ -1,4 +1,4 @@
-"""What programs for other libraries expect: our packages in the place of theirs, and `CUDA_VISIBLE_DEVICES`."""
+"""Our packages in the place of others, for libraries that import these; and the variable `CUDA_VISIBLE_DEVICES`."""
 
 from __future__ import annotations
 

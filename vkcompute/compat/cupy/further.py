@@ -62,7 +62,7 @@ def _places(name: str) -> Callable[..., Any]:
 argmax, argmin = map(_places, ("argmax", "argmin"))
 
 
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: Any, order: Any = "C") -> Any:
     """Returns the elements along one axis, without gaps."""
     return a.ravel(order) if isinstance(a, (np.ndarray, ndarray)) else asarray(a).ravel(order)
 

@@ -61,6 +61,8 @@ def _operator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return NotImplemented if isinstance(other, (list, tuple)) else _refused(other)
         result = method(self, other, *modulus)
         if result is NotImplemented and name in _EQUALITY and getattr(type(other), name) is getattr(object, name):
+            if getattr(type(other), "__eq__") is not getattr(object, "__eq__"):  # noqa: B009  # Python inverts it, for the whole array
+                raise TypeError(f"Unsupported type {type(other)}")
             return _full_like(self, name == "__ne__", dtype=bool)  # no number equals an object such as None
         return result
 

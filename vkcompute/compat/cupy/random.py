@@ -112,7 +112,8 @@ def default_rng(seed: Any = None) -> Generator:
 
 def bytes(length: int) -> Any:
     """Returns random bytes, of the host."""
-    return get_random_state().randint(0, 256, length, np.uint8).tobytes()
+    state: Any = get_random_state()
+    return state.randint(0, 256, length, np.uint8).tobytes()
 
 
 def __getattr__(name: str) -> Any:

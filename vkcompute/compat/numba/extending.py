@@ -22,7 +22,9 @@ def jit(signature_or_function: Any = None, **options: Any) -> Any:
 
 
 njit = register_jitable = jit
+"""The same: kernels call any function of Python."""
 prange = range
+"""A loop in one thread."""
 
 
 def _refused(name: str) -> NoReturn:

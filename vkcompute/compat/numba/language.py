@@ -5,26 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from enum import EnumMeta
-from functools import partial, wraps
+from functools import partial
 from types import EllipsisType, FunctionType
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 import numpy as np
 
 from vkcompute import ir
 from vkcompute.compat.numba import part_functions as parts
-from vkcompute.compat.numba import simulation
 from vkcompute.compat.numba.array_choices import ArrayChoice, ArrayChoices, chosen
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
+from vkcompute.compat.numba.kernel_names import NAMES, Readable
 from vkcompute.compat.numba.ranges import NumbaRange
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compat.numba.unrolling import Unrolled, literal_unroll, unrolled
-from vkcompute.compiled.captured import NamedConstant
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
-from vkcompute.frontend.control_flow import nothing
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import NUMBERS_AND_TEXT, attribute, constant, name
 from vkcompute.frontend.language import Handler, Iterations
@@ -42,33 +40,7 @@ from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, is_complex
 
-NAMES: dict[Any, Callable[..., Any]] = {literal_unroll: unrolled}
-"""Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def in_kernels(emit: Callable[..., Any]) -> Callable[[_Function], _Function]:
-    """Registers the decorated function, whose calls in a kernel are built by `emit`, given the compiler."""
-
-    def decorate(function: _Function) -> _Function:
-        @wraps(function)
-        def call(*args: Any, **named: Any) -> Any:
-            thread, simulated = simulation.current(), simulation.NAMES.get(function.__qualname__)
-            if thread is None or simulated is None:
-                return function(*args, **named)
-            return simulated(thread, *args, **named)
-
-        NAMES[call] = emit
-        return call  # type: ignore[return-value]
-
-    return decorate
-
-
-def outside(name: str) -> NoReturn:
-    """Raises the error for a function of kernels that is called on the host."""
-    raise NotImplementedError(f"{name} can only be called in a kernel")
-
-
+NAMES[literal_unroll] = unrolled
 RAISED = "\x1f"
 """Between the name of an exception and its message, in a report of the device."""
 
@@ -127,43 +99,6 @@ def as_numpy(dtype: Any) -> Any:
 
 class CooperativeError(KernelError):
     """The error of a kernel that asks for its grid, and is not compiled for that."""
-
-
-class Readable(NamedConstant):
-    """A name that is a value in kernels, as `cuda.laneid`, or has attributes there, as `cuda.threadIdx`."""
-
-    def __init__(self, name: str, read: Callable[[Any, str], Any], *attributes: str) -> None:
-        self.name, self.read, self.attributes = name, read, attributes
-
-    def __getattr__(self, name: str) -> Any:
-        if name in vars(self).get("attributes", ()) and (thread := simulation.current()) is not None:
-            return simulation.read(thread, self.name, name)
-        raise AttributeError(f"{self!r} has no attribute {name!r} on the host")
-
-    def __repr__(self) -> str:
-        return f"<{self.name} of kernels>"
-
-
-def _as_number(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns an operator of a name that is a number in simulated kernels."""
-    return lambda self, *others: NotImplemented if simulation.current() is None else operator(int(self), *others)
-
-
-class ReadableNumber(Readable):
-    """A name that is a number in kernels, as `cuda.laneid`."""
-
-    __hash__ = Readable.__hash__
-
-    def __index__(self) -> int:
-        if (thread := simulation.current()) is None:
-            raise TypeError(f"{self!r} has no value on the host")
-        return simulation.read(thread, self.name)
-
-    for _name in (
-        "add", "and", "eq", "floordiv", "ge", "gt", "le", "lshift", "lt", "mod", "mul", "ne", "or", "radd", "rmod",
-        "rmul", "rshift", "rsub", "sub", "truediv", "xor",
-    ):  # fmt: skip
-        locals()[f"__{_name}__"] = _as_number(getattr(int, f"__{_name}__"))
 
 
 def _name(e: Evaluator, node: ast.Name) -> Any:
@@ -257,7 +192,7 @@ class NumbaKernels(Compiler):
             self.report(f"{name}{RAISED}{message}", [], fails=True)
             e.flow.end()
 
-        e.flow.if_(condition, fail, nothing, e.here(e.node))
+        e.flow.if_(condition, fail, lambda: None, e.here(e.node))
 
     def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:
         """Reports to the host; an exception of Python only with `debug=True`, as by CUDA."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import in_kernels, outside
+from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, describe
 

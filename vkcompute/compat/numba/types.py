@@ -222,6 +222,8 @@ def from_dtype(dtype: Any) -> Type:
     wanted = np.dtype(dtype).newbyteorder("=")
     if is_record(wanted):
         return Record(wanted)
+    if wanted.kind in "mM":
+        raise NumbaTypeError(f"kernels take no {wanted}; pass the integers, as x.view(np.int64), of one unit")
     if wanted not in NUMBERS:
         raise NumbaTypeError(f"kernels take no elements of {dtype}; they have {', '.join(map(str, NUMBERS))}")
     return NUMBERS[wanted]

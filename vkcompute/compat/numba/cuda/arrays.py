@@ -575,6 +575,8 @@ def to_device(obj: Any, stream: Any = 0, copy: bool = True, to: DeviceNDArray | 
     if is_cuda_array(obj):
         return as_device_array(obj)
     host = np.asarray(obj)
+    if host.dtype.kind in "mM":
+        from_dtype(host.dtype)  # raises
     made = like(host).bind(stream)
     if copy:
         made.array.write(host)

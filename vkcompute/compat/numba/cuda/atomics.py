@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import in_kernels, outside
+from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import SCALARS
 from vkcompute.jit.frontend import array_views

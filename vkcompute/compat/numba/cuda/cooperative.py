@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.numba.language import CooperativeError, NumbaKernels, Readable, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import Readable, in_kernels, outside
+from vkcompute.compat.numba.language import CooperativeError, NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.library import workgroup

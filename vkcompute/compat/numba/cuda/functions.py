@@ -12,7 +12,8 @@ import numpy as np
 import vkcompute.jit.library.bit_operations as bits
 from vkcompute.compat.numba import part_functions
 from vkcompute.compat.numba.array_choices import ArrayChoice, chosen
-from vkcompute.compat.numba.language import ARRAY_METHODS, NAMES, NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import NAMES, in_kernels, outside
+from vkcompute.compat.numba.language import ARRAY_METHODS, NumbaKernels
 from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from vkcompute.compat.numba.language import NumbaKernels, Readable, ReadableNumber, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import Readable, ReadableNumber, in_kernels, outside
+from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64, UINT32, WARP_SIZE
 from vkcompute.jit.frontend.values import Kind, Number

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.c.functions import FUNCTIONS, NAMESPACE
-from vkcompute.compat.numba.language import NAMES, NumbaKernels, outside
+from vkcompute.compat.numba.kernel_names import NAMES, outside
+from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.ir import SCALARS
 from vkcompute.jit.library.element_functions import fma
 

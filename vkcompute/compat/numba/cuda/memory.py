@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import in_kernels, outside
+from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record
 from vkcompute.frontend.unsupported import UnsupportedError

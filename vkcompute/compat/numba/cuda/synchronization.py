@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from vkcompute.compat.numba.folded_grids import demand_unfolded
-from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import in_kernels, outside
+from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, UINT32
 from vkcompute.jit.frontend.values import Kind, Number

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from vkcompute.compat.numba import types
-from vkcompute.compat.numba.language import NAMES, NumbaKernels
+from vkcompute.compat.numba.kernel_names import NAMES
+from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 
 _ALIASES = {

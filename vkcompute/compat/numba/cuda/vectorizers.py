@@ -20,7 +20,8 @@ from vkcompute.compat.numba.cuda.dispatcher import Dispatcher, jit
 from vkcompute.compat.numba.cuda.ids import grid
 from vkcompute.compat.numba.errors import TypingError
 from vkcompute.compat.numba.generated import made
-from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import in_kernels, outside
+from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.compat.numba.types import Signature
 from vkcompute.ir import FLOAT32
 from vkcompute.jit.frontend import complex_values
