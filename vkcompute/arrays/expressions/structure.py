@@ -52,13 +52,13 @@ class Structure:
         inner = [part for part in parts if type(part) is Structure]
         reductions = [part for part in parts if type(part) is tuple]
         scalars = [part for part in parts if type(part) is type]
-        self.n_steps = 1 + sum([part.n_steps for part in inner])
-        self.n_scalars = len(scalars) + sum([part.n_scalars for part in inner])
-        self.n_arrays = len(parts) - len(inner) - len(scalars) + sum([part.n_arrays for part in inner])
+        self.n_steps: int = 1 + sum([part.n_steps for part in inner])
+        self.n_scalars: int = len(scalars) + sum([part.n_scalars for part in inner])
+        self.n_arrays: int = len(parts) - len(inner) - len(scalars) + sum([part.n_arrays for part in inner])
         self.cost: int = _COSTS[operation] + sum([part.cost for part in inner])
         self.depth: int = max([part.depth for part in inner] + [depth for _, depth in reductions], default=0)
         kinds = [result, *[part[0] if type(part) is tuple else part for part in parts]]
-        self.has_complex = not _COMPLEX.isdisjoint(kinds) or any(part.has_complex for part in inner)
+        self.has_complex: bool = not _COMPLEX.isdisjoint(kinds) or any(part.has_complex for part in inner)
         self.numbers = tuple(range(self.n_arrays + self.n_scalars))
         self.is_too_large = self.n_steps > MOST_STEPS or self.n_arrays > MOST_ARRAYS or self.n_scalars > MOST_SCALARS
 
