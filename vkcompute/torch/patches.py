@@ -63,6 +63,7 @@ def apply(library: Any) -> None:
     replace(torch.Tensor, "__vkcompute_array__", property(_held))
     replace(torch.nn.modules.lazy.LazyModuleMixin, "_apply", _apply_lazily)
     inductor = torch._TorchCompileInductorWrapper
+    replace(inductor, "__init__", _prepared(inductor.__init__))
     replace(inductor, "__call__", _compiler(inductor.__call__))
     package = (15, _tag, _restored)
     torch.serialization.register_package(*package)
@@ -163,6 +164,16 @@ def _apply_lazily(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> 
         like = fn(torch.empty(0, dtype=value.dtype, device=value.device))
         table[name] = type(value)(value.requires_grad, device=like.device, dtype=like.dtype)
     return self
+
+
+def _prepared(original: Any) -> Any:
+    """Returns the constructor of the default compiler, which prepares Dynamo before it traces a function."""
+
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        import_module("vkcompute.torch.inductor.tracing").enable(_replaced)
+        original(self, *args, **named)
+
+    return init
 
 
 def _compiler(original: Any) -> Any:
