@@ -154,7 +154,7 @@ def tensor(name: str, *, longer: int = 0) -> Any:
 
 def function_of(text: str) -> Any:
     """Returns a function of the tensors that an expression names."""
-    scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
+    scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "__name__": "programs"}
     exec(compile(f"def program({', '.join(named(text))}):\n    return {text}\n", f"<{text}>", "exec"), scope)
     return scope["program"]
 
