@@ -8,7 +8,6 @@ from typing import Any
 from torch._dynamo import trace_rules
 from torch._dynamo.variables.optimizer import OptimizerVariable
 
-import vkcompute
 from vkcompute.torch.kernels import is_on_device
 
 
@@ -18,10 +17,10 @@ def enable(replaced: Any) -> None:
     Args:
         replaced: `Replacements`, which undo it.
     """
-    folder = str(Path(vkcompute.__file__).parent)
+    folder = str(Path(__file__).parents[2])
     if any(known.startswith(folder) for known in trace_rules.SKIP_DIRS):
         return
-    trace_rules.add(vkcompute.__name__)
+    trace_rules.add(__name__.partition(".")[0])
     added = trace_rules.SKIP_DIRS[-1]
     replaced.on_undo(trace_rules._recompile_re)
     replaced.on_undo(lambda: trace_rules.SKIP_DIRS.remove(added))  # before the other
