@@ -1,7 +1,7 @@
 """TorchInductor's backend for the device: the programs that it writes in Triton's language run as block programs.
 
-    backend     what Inductor and Dynamo know about the device; `enable` registers it
-    tracing     what Dynamo does otherwise
+    backend     the device for Inductor and Dynamo; `enable` registers it
+    tracing     changes to Dynamo
     sources     modules that Inductor has written, loaded with our package in the place of Triton
     programs    a program of such a module: its grid, its constants, and its launches
 

@@ -1,4 +1,4 @@
-"""What Dynamo does otherwise for programs of the device; `enable` replaces it before the first function is traced."""
+"""Changes to Dynamo for programs of the device; `enable` makes them before the first function is traced."""
 
 from __future__ import annotations
 
