@@ -77,9 +77,11 @@ torch.eye(33, device=x.device) @ x; F.pad(x, (1, 2, 3, 4)) * 2; F.pad(c, (1, 1, 
 F.pad(c, (1, 1, 2, 2), mode='replicate'); F.pad(c, (-1, 2, 1, -2)); F.pad(c, (2, 1, 1, 2), mode='circular')
 F.one_hot(i) * 2; torch.nn.functional.pixel_shuffle(c, 2); F.pixel_unshuffle(c, 2); x[j]; x[j] * 2 + y[j]; x[j, j]
 x[:, j % 70] * 2; x[j[:, None], j[None] % 70]; x[l] + x; x.index_select(0, j).sum(0); x.gather(1, i) * 2; x.take(i)
-x[x > 0.5].sum(); x.masked_fill(m, -1.0); torch.where(m, x, 0.0).sum(1); x.where(m, y); x.scatter(1, i, y)
-x.index_add(0, j, x[:20]); x.index_copy(0, l[:1], y[:1]); x.index_fill(1, j % 70, 3.0)
-x.clone().index_put((j,), x[:20]); torch.zeros(10, 70, device=x.device).index_add(0, l % 10, x)
+x[x > 0.5].sum(); x.masked_fill(m, -1.0); torch.where(m, x, 0.0).sum(1); x.where(m, y)
+x.scatter(1, torch.arange(70, device=x.device).flip(0).expand(33, 70), y); x.index_add(0, j, x[:20])
+x.index_copy(0, l[:1], y[:1]); x.index_fill(1, j % 70, 3.0)
+x.clone().index_put((torch.arange(20, device=x.device) + 9,), x[:20])
+torch.zeros(10, 70, device=x.device).index_add(0, l % 10, x)
 torch.zeros(33, 70, device=x.device).scatter_add(1, i, x)
 torch.zeros(33, 70, device=x.device).scatter_reduce(1, i, x, 'amax'); x.index_put((l % 3,), y, accumulate=True)
 x.masked_scatter(m, y); torch.bucketize(x, v.sort()[0]); torch.searchsorted(v.sort()[0], x)
@@ -152,7 +154,7 @@ def tensor(name: str, *, longer: int = 0) -> Any:
 
 def function_of(text: str) -> Any:
     """Returns a function of the tensors that an expression names."""
-    scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
+    scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "__name__": "programs"}
     exec(compile(f"def program({', '.join(named(text))}):\n    return {text}\n", f"<{text}>", "exec"), scope)
     return scope["program"]
 

@@ -380,7 +380,6 @@ def test_a_newer_pytorch_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_pa
         self_check.require()
 
 
-@pytest.mark.filterwarnings("ignore:torch.compile of programs")
 def test_compiled_models_train() -> None:
     model, loss_of = _mlp(), _classes((6, 8), 4)
     expected = train(copy.deepcopy(model), loss_of, "cpu", "sgd", 2)

@@ -76,6 +76,7 @@ def apply(library: Any) -> None:
         owner = import_module(f"torch.optim.{module}")
         replace(owner, name, _stepper(getattr(owner, name), step))
     inductor = torch._TorchCompileInductorWrapper
+    replace(inductor, "__init__", _prepared(inductor.__init__))
     replace(inductor, "__call__", _compiler(inductor.__call__))
     package = (15, _tag, _restored)
     torch.serialization.register_package(*package)
@@ -236,6 +237,16 @@ def _stepper(original: Any, name: str) -> Any:
             original(params, *tensors, **named)
 
     return step
+
+
+def _prepared(original: Any) -> Any:
+    """Returns the constructor of the default compiler, which prepares Dynamo before it traces a function."""
+
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        import_module("vkcompute.torch.inductor.tracing").enable(_replaced)
+        original(self, *args, **named)
+
+    return init
 
 
 def _compiler(original: Any) -> Any:

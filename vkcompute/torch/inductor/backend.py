@@ -1,4 +1,4 @@
-"""What Inductor and Dynamo know about the device; `enable` registers it."""
+"""The device for Inductor and Dynamo: its interface, and the writers of its programs; `enable` registers it."""
 
 from __future__ import annotations
 

@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from torch._inductor.runtime import triton_heuristics
 
-from vkcompute.blocks.compiler.types import dtype_of
-from vkcompute.blocks.launching.launched import Launched
-from vkcompute.blocks.launching.reinterpretation import TensorWrapper
+from vkcompute.blocks.launching.program import JITFunction
+from vkcompute.blocks.launching.reinterpretation import reinterpret
 from vkcompute.blocks.launching.tuning import Autotuner, Config
 from vkcompute.compat.triton import language
 from vkcompute.dtypes import as_dtype
@@ -43,7 +42,9 @@ class Program:
         inductor_meta: Inductor's: the kind of the grid, and the arguments that are written.
     """
 
-    def __init__(self, program: Launched, choices: Sequence[Constants], triton_meta: Any, inductor_meta: Any) -> None:
+    def __init__(
+        self, program: JITFunction, choices: Sequence[Constants], triton_meta: Any, inductor_meta: Any
+    ) -> None:
         self.fn, self.__name__, self._inductor_meta = program, program.__name__, inductor_meta
         names = program.arg_names
         fixed = {key if isinstance(key, str) else names[key]: value for key, value in triton_meta["constants"].items()}
@@ -68,7 +69,7 @@ class Program:
     def run(self, *args: Any, stream: Any = None, **_: Any) -> None:
         """Launches the program on tensors and numbers."""
         if self._tuner is not None:
-            self._tune(args)
+            self._tune(self._tuner, args)
             return
         sizes = tuple([arg for arg in args if not isinstance(arg, torch.Tensor)])
         grid = self._grids.get(sizes)
@@ -79,10 +80,10 @@ class Program:
             values[at] = _argument(arg)
         self.fn.run(*values, grid=grid)
 
-    def _tune(self, args: tuple[Any, ...]) -> None:
+    def _tune(self, tuner: Autotuner, args: tuple[Any, ...]) -> None:
         """Launches the program with the fastest constants."""
         values = {name: _argument(arg) for name, arg in zip(self._passed, args, strict=False)}
-        self._tuner.run(grid=lambda constants: self._grid(constants, args), **values)
+        tuner.run(grid=lambda constants: self._grid(constants, args), **values)
 
     def _grid(self, constants: Mapping[str, Any], args: tuple[Any, ...]) -> Any:
         """Returns the grid for constants and arguments."""
@@ -94,7 +95,7 @@ class Program:
         return names["grid"]
 
 
-def _tuner(program: Launched, choices: Sequence[Constants], passed: Sequence[str], inductor_meta: Any) -> Autotuner:
+def _tuner(program: JITFunction, choices: Sequence[Constants], passed: Sequence[str], inductor_meta: Any) -> Autotuner:
     """Returns a program whose constants are measured, for each size of its arguments."""
     configs = [Config(constants) for constants in choices]
     sizes = [name for name in passed if name.endswith("numel")]
@@ -108,7 +109,7 @@ def _argument(value: Any) -> Any:
         return value
     if is_computed(value.dtype):
         return elements_from(value)
-    return TensorWrapper(elements_from(value.view(torch.uint8)), dtype_of(value.dtype))
+    return reinterpret(elements_from(value.view(torch.uint8)), value.dtype)
 
 
 def _expected(triton_meta: Any) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def _expected(triton_meta: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for at, (name, kind) in enumerate(triton_meta["signature"].items()):
         if kind.startswith("*fp8"):
-            values[name] = TensorWrapper(_one("uint8"), getattr(language, kind.replace("*fp", "float")))
+            values[name] = reinterpret(_one("uint8"), getattr(language, kind.replace("*fp", "float")))
         elif kind.startswith("*"):
             letters = kind[1:].rstrip("0123456789")
             values[name] = _one("bool" if kind == "*i1" else _DTYPES[letters] + kind[1 + len(letters) :])
@@ -189,10 +190,10 @@ def _is_tuned(inductor_meta: Any) -> bool:
     return bool(meta.get("max_autotune") or meta.get("max_autotune_pointwise"))
 
 
-def _decorator(choices: Sequence[Constants], triton_meta: Any, inductor_meta: Any) -> Callable[[Launched], Program]:
+def _decorator(choices: Sequence[Constants], triton_meta: Any, inductor_meta: Any) -> Callable[[JITFunction], Program]:
     different = [constants for at, constants in enumerate(choices) if constants not in choices[:at]]
 
-    def decorate(program: Launched) -> Program:
+    def decorate(program: JITFunction) -> Program:
         used = [
             {name: value for name, value in constants.items() if name in program.arg_names} for constants in different
         ]

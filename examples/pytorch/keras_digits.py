@@ -1,6 +1,6 @@
 """Keras' convolutional network for digits (mnist_convnet) on scikit-learn's digits, with a plot of the training.
 
-VKCOMPUTE_KERAS=1 python examples/keras_digits.py [number of epochs]
+VKCOMPUTE_KERAS=1 python examples/pytorch/keras_digits.py [number of epochs]
 """
 
 import sys
