@@ -104,9 +104,17 @@ def kind_of(name: str) -> str:
 
 @cache
 def kernels(kind: str, modules: Path | None) -> list[Shader]:
-    """Returns the kernels for a compiler: those of the table of AMD's, and those that programs have compiled."""
+    """Returns the kernels for a compiler: those of the table of AMD's, and all that programs have compiled.
+
+    These are as for a large GPU, and as for a device of the kind, where that is another.
+    """
     listed = [*amd.shaders(amd.INTEL if kind == "intel" else amd.AMD)]
-    return listed + ([*recorded.shaders(modules / kind)] if modules else [])
+    if modules is None:
+        return listed
+    listed += recorded.shaders(modules / "gpu")
+    known = {shader.spirv for shader in listed}
+    own = [shader for shader in recorded.shaders(modules / kind) if shader.spirv not in known]
+    return listed + [shader._replace(name=f"{shader.name}, {kind}") for shader in own]
 
 
 def outcomes_of(gpu: ImitatedGPU, shaders: Sequence[Shader]) -> list[Outcome]:

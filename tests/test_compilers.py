@@ -136,7 +136,7 @@ def test_all_kernels_of_examples_and_benchmarks_are_recorded(compilers: ModuleTy
     assert len(kernels) > 20
     known = json.loads(compilers.recorded.RECORD.read_text())
     assert {name: path for name, path in kernels.items() if name not in known["gpu"]} == {}
-    assert {*known} == {*compilers.recorded.PROFILES}
+    assert {*known} <= {*compilers.recorded.PROFILES}
 
 
 def test_every_benchmark_is_recorded_or_the_reason_is_told(compilers: ModuleType) -> None:

@@ -1,4 +1,13 @@
-/* Imitates the kernel driver of Apple's GPUs (asahi_drm.h of Linux 6.16) for Mesa's drm-shim: nothing runs. */
+/* Imitates the kernel driver of Apple's GPUs for Mesa's drm-shim: nothing runs.
+
+   In the folder of a build of Mesa, with the header asahi_drm.h of Linux 6.16 or later in HEADER:
+
+   cc -shared -fPIC -fvisibility=hidden -D_GNU_SOURCE -DHAVE_STRUCT_TIMESPEC -DHAVE_PTHREAD -I HEADER -I ../include \
+      -I ../include/drm-uapi -I ../src -I /usr/include/libdrm -o src/asahi/drm-shim/libapple_shim.so apple.c \
+      -Wl,--start-group src/drm-shim/libdrm_shim.a $(find src/util src/c11 -name '*.a') -Wl,--end-group -ldrm -lz \
+      -lzstd -lm -pthread
+
+   ASAHI_GENERATION is 13 for an M1, 14 for an M2. */
 
 #include <stdlib.h>
 #include <string.h>
