@@ -22,7 +22,7 @@ _ACCELERATOR = (
 
 
 _replacing = threading.local()
-"""Whether a thread's module replaces its parameters by ones of the device, or of another."""
+"""Per thread: `parameters` is True while a module replaces its own by ones of the device, or of another."""
 _STEPS = ("adam", "_multi_tensor_adam", "step_adam"), ("sgd", "_multi_tensor_sgd", "step_descent")
 """Modules of torch.optim, their functions that step many tensors at once, and ours of `operators.optimizers`."""
 
