@@ -163,7 +163,8 @@ def _swapper(original: Any) -> Any:
     @functools.wraps(original)
     def swap_tensors(t1: Any, t2: Any) -> None:
         if not getattr(_replacing, "parameters", False) or type(t1) is not type(t2):
-            return original(t1, t2)
+            original(t1, t2)
+            return
         if t1.requires_grad and t1.is_leaf and t1._use_count() > 1:
             torch.autograd.graph.get_gradient_edge(t1).node.register_prehook(_refuse_gradient)
         hooks, later_hooks = t1._backward_hooks, t1._post_accumulate_grad_hooks
@@ -172,7 +173,6 @@ def _swapper(original: Any) -> Any:
             t1._backward_hooks = hooks
         if later_hooks:
             t1._post_accumulate_grad_hooks = later_hooks
-        return None
 
     return swap_tensors
 
