@@ -90,6 +90,9 @@ REFUSED: dict[str, Call] = {
     "resize": lambda t: t.resize_(2, -1),
     "index_put": lambda t: t.index_put((_first(t),), torch.ones(2, 3, device=t.device)),
     "index_put of nothing": lambda t: torch.ones((), device=t.device).index_put([], t),
+    "a part of itself": lambda t: torch.add(t.view(-1)[:-1], 1, out=t.view(-1)[1:]),
+    "a part of itself in place": lambda t: t.view(-1)[1:].mul_(t.view(-1)[:-1]),
+    "itself, transposed": lambda t: torch.exp(t.t(), out=t.view(3, 2)),
     "median of nothing": lambda t: t[:0].median(0),
 }
 

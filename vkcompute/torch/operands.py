@@ -15,6 +15,8 @@ from vkcompute.torch.errors import other_device
 from vkcompute.torch.kernels import is_on_device
 from vkcompute.torch.storage import convert, covers_storage, memory_order, store, values_of
 
+_is_alias_of = torch._C._is_alias_of
+
 
 def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     """Returns an operand: an array, or a number of NumPy for a number or a tensor of the host without axes.
@@ -57,8 +59,14 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
         values: tensors and numbers that broadcast to the shape of `out`.
         dtype: PyTorch's, to which values are converted; None to keep theirs.
         is_wide: False to compute floats of 16 bits in their dtype.
+
+    Raises:
+        RuntimeError: a value shares memory with `out`, but is another view of it.
     """
     _fit(out, values)
+    for value in values:
+        if value is not out and isinstance(value, torch.Tensor) and _is_alias_of(out, value):
+            _require_same_elements(out, value)
     if not out.numel():
         return out
     if not out.is_contiguous() and covers_storage(out):
@@ -72,6 +80,20 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
     if not any(isinstance(array, Array) for array in arrays):
         return out.copy_(torch.from_numpy(np.asarray(compute(*arrays))))
     return store(out, compute(*arrays))
+
+
+def _require_same_elements(out: Any, value: Any) -> None:
+    """Raises RuntimeError where PyTorch does: two dense tensors of one storage share a part of their elements."""
+    if any(torch._debug_has_internal_overlap(tensor) for tensor in (out, value)):
+        return
+    starts = [tensor.storage_offset() * tensor.element_size() for tensor in (out, value)]
+    ends = [start + tensor.nbytes for start, tensor in zip(starts, (out, value), strict=True)]
+    is_same = starts[0] == starts[1] and ends[0] == ends[1] and out.stride() == value.stride()
+    if max(starts) < min(ends) and not is_same:
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
 
 
 def _own(value: Any, of_type: Callable[[Any], np.dtype[Any]]) -> np.dtype[Any] | None:

@@ -22,7 +22,7 @@ _ACCELERATOR = (
 
 
 _replacing = threading.local()
-"""Whether a thread's module replaces its parameters by ones of the device, or of another."""
+"""Per thread: `parameters` is True while a module replaces its own by ones of the device, or of another."""
 _STEPS = ("adam", "_multi_tensor_adam", "step_adam"), ("sgd", "_multi_tensor_sgd", "step_descent")
 """Modules of torch.optim, their functions that step many tensors at once, and ours of `operators.optimizers`."""
 
@@ -164,7 +164,8 @@ def _swapper(original: Any) -> Any:
     @functools.wraps(original)
     def swap_tensors(t1: Any, t2: Any) -> None:
         if not getattr(_replacing, "parameters", False) or type(t1) is not type(t2):
-            return original(t1, t2)
+            original(t1, t2)
+            return
         if t1.requires_grad and t1.is_leaf and t1._use_count() > 1:
             torch.autograd.graph.get_gradient_edge(t1).node.register_prehook(_refuse_gradient)
         hooks, later_hooks = t1._backward_hooks, t1._post_accumulate_grad_hooks
@@ -173,7 +174,6 @@ def _swapper(original: Any) -> Any:
             t1._backward_hooks = hooks
         if later_hooks:
             t1._post_accumulate_grad_hooks = later_hooks
-        return None
 
     return swap_tensors
 

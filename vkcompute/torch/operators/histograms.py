@@ -59,12 +59,11 @@ def _counted(self: Any, bins: Any, limits: Any, weight: Any, density: bool) -> t
         bins: numbers of bins, or their edges as tensors.
         limits: the first and the last edge of each coordinate; None for the least and the largest value.
     """
-    points, weights = (None if given is None else operand(given.contiguous()) for given in (self, weight))
-    flat = points.reshape(-1, self.shape[-1])
-    given = [operand(each) if isinstance(each, torch.Tensor) else each for each in bins]
-    weights = None if weights is None else weights.reshape(-1)
-    counts, edges = histograms.histogramdd(flat, given, _limits(limits), density, weights)
-    return wrap(counts, self.dtype), [wrap(each, self.dtype) for each in edges]
+    points = operand(self.contiguous()).reshape(-1, self.shape[-1])
+    weights = None if weight is None else operand(weight.contiguous()).reshape(-1)
+    given = [operand(edge) if isinstance(edge, torch.Tensor) else edge for edge in bins]
+    counts, edges = histograms.histogramdd(points, given, _limits(limits), density, weights)
+    return wrap(counts, self.dtype), [wrap(edge, self.dtype) for edge in edges]
 
 
 @kernel("histogram.bin_ct")

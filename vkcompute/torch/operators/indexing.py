@@ -14,6 +14,7 @@ from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.arrays.functions import indexing, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import array_dtype, computed, wide
+from vkcompute.torch.errors import other_device
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import is_on_device, kernel
 from vkcompute.torch.operands import axis_of, elementwise, number_of, operand, require_dtype, resize_to
@@ -242,7 +243,10 @@ def nonzero(self: Any) -> Any:
 @kernel("nonzero.out")
 def nonzero_into(self: Any, *, out: Any) -> Any:
     """Computes the indices of the elements that are not zero, a row each."""
-    require_dtype(out, torch.int64)
+    if out.dtype != torch.int64:
+        raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got {out.dtype}")
+    if not is_on_device(out):
+        raise other_device(out.device)
     result = nonzero(self)
     resize_to(out, result.shape)
     return out.copy_(result)
