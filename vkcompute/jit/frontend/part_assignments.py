@@ -6,6 +6,7 @@ where they are known then. So are parts of one array that overlap such that no o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -14,6 +15,11 @@ from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.array_views import View
 from vkcompute.jit.frontend.intrinsics import register
 from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, Row, describe
+
+
+def assign_part(c: Any, array: ArrayValue, indices: Sequence[Any], value: Any) -> None:
+    """Stores a value to the part that indices denote, some of which are slices, or are left out."""
+    assign(c, c.part(array, indices), value)
 
 
 def assign(c: Any, target: View, value: Any) -> None:
