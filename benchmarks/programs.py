@@ -3,11 +3,12 @@
 python benchmarks/programs.py --programs 20000 --driver lavapipe --only integers,files
 
 Program `n` depends on the seed and on `n` only. tests/jit/random_checks.py has the kinds: kernels of all types and
-statements, kernels with barriers, atomic and subgroup operations, kernels of integers beside Python ints and with long
-chains, functions of elements and reductions of views, and helpers whose files change. Python computes what is expected;
-"numba" compares Python with Numba, and runs no kernel. "blocks" compares block programs with their interpreter, floats
-to bounds of their errors. A child process per core checks the programs. One that ends with an error is reported with
-its program in build/programs, and a new child continues behind it. The status is 1 after an error.
+statements; kernels with barriers, atomic and subgroup operations; kernels of CUDA's shapes, with early returns, warps
+in branches, views and records; kernels of integers beside Python ints and with long chains; functions of elements and
+reductions of views; and helpers whose files change. Python computes what is expected; "numba" compares Python with
+Numba, and runs no kernel. "blocks" compares block programs with their interpreter, floats to bounds of their errors. A
+child process per core checks the programs. One that ends with an error is reported with its program in build/programs,
+and a new child continues behind it. The status is 1 after an error.
 """
 
 from __future__ import annotations

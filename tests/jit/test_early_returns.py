@@ -164,3 +164,26 @@ def test_conditions_from_memory(gpu: vc.Runtime) -> None:
     message = r"only some invocations of the workgroup reach this barrier(.|\n)*vc.barrier"
     with pytest.raises(KernelError, match=message):
         decided[2, GROUP](x, out, 100).result()
+
+
+@vc.kernel
+def returns_in_a_loop_of_some(x, out):
+    i = vc.local_id(0)
+    k = -1
+    while k < 2 and x[i & 7] >= 4:
+        k += 1
+        if x[i & 7] > 5:
+            out[i] = int(vc.warp.match_all(k & 1))
+            return
+    vc.barrier()
+    for _ in range((x[2] & 1) + 1):
+        out[i] += 2
+        vc.barrier()
+    out[i] += 10
+
+
+def test_returns_from_a_loop_that_others_have_left(gpu: vc.Runtime) -> None:
+    """The workgroup ends where all have returned, not where all that are still in the loop have."""
+    out = gpu.zeros(40, np.int32)
+    returns_in_a_loop_of_some[1, 40](gpu.array(np.arange(8, dtype=np.int32)), out)
+    assert out.numpy().tolist() == np.where(np.arange(40) % 8 > 5, 1, 12).tolist()

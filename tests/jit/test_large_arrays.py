@@ -151,3 +151,33 @@ def test_an_array_of_more_than_the_driver_binds(gpu: vc.Runtime) -> None:
     out = gpu.zeros(2, np.int32)
     ends[1, 1](gpu.array(x), out)
     assert out.numpy().tolist() == [7, 9]
+
+
+@vc.kernel(local_size=128)
+def dot(x, y, out):
+    tile, here, total = vc.shared(128, vc.float64), vc.local_id(0), vc.float64(0)
+    i = vc.global_id(0)
+    while i < x.size:
+        total += x[i] * y[i]
+        i += vc.num_groups(0) * 128
+    tile[here] = total
+    vc.barrier()
+    step = 64
+    while step > 0:
+        if here < step:
+            tile[here] += tile[here + step]
+        vc.barrier()
+        step //= 2
+    if here == 0:
+        out[vc.group_id(0)] = tile[0]
+
+
+def test_a_dot_product_in_double_of_20_million_elements(gpu: vc.Runtime) -> None:
+    """Each array takes 160 MB; the products are exact, so that the order of the sum does not count."""
+    limits = gpu.device.physical.limits
+    if limits["maxPerStageDescriptorStorageBuffers"] < 6 and limits["maxStorageBufferRange"] < 160_000_000:
+        pytest.skip("the arrays take five bindings, and a buffer for loops another")
+    x = np.random.default_rng(3).integers(-(2**13), 2**13, 20_000_000)
+    given, out = gpu.array(x.astype(np.float64)), gpu.zeros(256, np.float64)
+    dot[256](given, given[::-1], out)
+    assert int(out.numpy().sum()) == int(x @ x[::-1])

@@ -36,10 +36,25 @@ def bind_arrays(
     if splits:
         _split(function, {arrays[index]: (n, shift) for index, n, shift in splits})
     free = _free(function, arrays, accesses)
+    groups = _packed(function, target, free, [[arrays[index] for index in indices] for indices in together])
+    merge_views(function)
+    packs = [
+        Pack(tuple([(arrays.index(member), member in written, _index_bytes(member)) for member in group]), in_place)
+        for group, in_place in groups
+    ]
+    if splits or packs:
+        function.array_bindings = ArrayBindings(len(arrays), tuple(splits), tuple(packs))
+    return function
+
+
+def _packed(
+    function: Function, target: Target, free: Mapping[Memory, Type], together: Sequence[Sequence[Memory]]
+) -> list[tuple[list[Memory], bool]]:
+    """Packs free buffers; returns those of each pack, and True for those that are in one buffer."""
     groups = [
         (kind, group, True)
-        for indices in together
-        for kind, group in _by_type({arrays[index]: free[arrays[index]] for index in indices if arrays[index] in free})
+        for members in together
+        for kind, group in _by_type({member: free[member] for member in members if member in free})
     ]
     for kind, group, _ in groups:
         _replace(function, kind, group)
@@ -47,18 +62,11 @@ def bind_arrays(
     excess = _excess(function, target)
     by_type = _by_type(_excessive(rest, excess))
     if sum(len(group) - 1 for _, group in by_type) < excess:
-        by_type = _of_words(rest, {op.memory for op in accesses if op.code in _ATOMIC}, excess)
+        by_type = _of_words(rest, {op.memory for op in walk(function.body) if op.code in _ATOMIC}, excess)
     for kind, group in by_type:
         _replace(function, kind, group)
         groups.append((kind, group, False))
-    merge_views(function)
-    packs = [
-        Pack(tuple([(arrays.index(member), member in written, _index_bytes(member)) for member in group]), in_place)
-        for _, group, in_place in groups
-    ]
-    if splits or packs:
-        function.array_bindings = ArrayBindings(len(arrays), tuple(splits), tuple(packs))
-    return function
+    return [(group, in_place) for _, group, in_place in groups]
 
 
 def _split(function: Function, splits: dict[Memory | None, tuple[int, int]]) -> None:

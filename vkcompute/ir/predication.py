@@ -53,6 +53,7 @@ class _Predication:
         self._loops: dict[Op, Loop | _LinearLoop] = {}
         self._true, self._false = (self._b.const(value, BOOL) for value in (True, False))
         self._mask: Value = self._true  # of the current place
+        self._n_linear = 0  # linearized branches and loops around it
 
     def run(self) -> Function:
         """Returns the new function."""
@@ -156,8 +157,11 @@ class _Predication:
             self._b.return_()
 
     def _return_if_all_have(self) -> None:
-        """Ends the workgroup if all its invocations have returned: elements that decide are not written then."""
-        if self._mask is not self._true:
+        """Ends the workgroup if all its invocations have returned: elements that decide are not written then.
+
+        In a linearized part, the mask also lacks invocations that have not returned, and only go another way.
+        """
+        if self._mask is not self._true and not self._n_linear:
             self._return_unless(self._any(self._mask))
 
     def _any(self, mask: Value) -> Value:
@@ -237,7 +241,9 @@ class _Predication:
 
     def _linear_region(self, region: Region) -> list[Value] | None:
         """Builds a part of a linearized branch or loop; returns what it yields."""
+        self._n_linear += 1
         terminator = self._ops(region.ops)
+        self._n_linear -= 1
         if terminator is None:
             return []
         values = self._values(terminator)

@@ -23,8 +23,8 @@ from vkcompute.gpu_report.random_programs.oracle import check, module
 
 SAME, BEYOND, REFUSED, MISSING = "same", "beyond the types", "refused", "missing"
 Launcher = Callable[[Any], Any]
-_REFUSALS = "does not fit", "out of bounds", "nested too deeply"
-"""Of constants that only the compiler knows, and of chains that are longer than Python's own stack."""
+_REFUSALS = "does not fit", "out of bounds", "nested too deeply", "inactive here or does not exist"
+"""Of constants that only the compiler knows, chains that are longer than Python's own stack, and simulated lanes."""
 
 
 def outcome(run: Callable[[], None], text: str) -> str:

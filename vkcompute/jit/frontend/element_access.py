@@ -83,7 +83,7 @@ class ElementAccess:
         _refuse_name(index)
         array, indices, is_row = indexed(base, index)
         if is_assigned_by_parts(array, indices, value):
-            part_assignments.assign(self._program, self._program.part(array, indices), value)
+            part_assignments.assign_part(self._program, array, indices, value)
             return
         if not is_row:
             self.store(array, self._offsets.offset(array, indices), value)

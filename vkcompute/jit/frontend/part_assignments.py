@@ -1,11 +1,12 @@
 """Assignments to slices and rows of arrays, with NumPy's meaning: `x[2:5] = 0`, `x[:, j] = y[:, k]`.
 
-Each invocation that reaches one stores all elements. A source is broadcast. Lengths that differ, and parts of one array
-that overlap such that no order of copies is right, are errors: at compile time, or at run time where the lengths are.
+Each invocation that reaches one stores all elements. A source is broadcast; lengths that differ are errors, at run time
+where they are known then. So are parts of one array that overlap such that no order of copies is right.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -14,6 +15,11 @@ from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.array_views import View
 from vkcompute.jit.frontend.intrinsics import register
 from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, Row, describe
+
+
+def assign_part(c: Any, array: ArrayValue, indices: Sequence[Any], value: Any) -> None:
+    """Stores a value to the part that indices denote, some of which are slices, or are left out."""
+    assign(c, c.part(array, indices), value)
 
 
 def assign(c: Any, target: View, value: Any) -> None:
@@ -100,8 +106,8 @@ def _relations(c: Any, target: View, source: View) -> tuple[Value, Value, Value]
     """Returns how two parts of one array are related.
 
     Returns:
-        Three conditions: no element is in both; the elements of the target are those of the source, all moved by one
-        distance, and follow each other in memory as in row-major order; this distance is positive.
+        Three conditions. The first: no element is in both. The second: the elements of the target are those of the
+        source, moved by one distance, and have row-major order in memory. The third: this distance is positive.
     """
     b = c.builder
     (low, high), (first, last) = [_span(c, view) for view in (target, source)]
