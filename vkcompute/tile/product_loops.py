@@ -1,7 +1,7 @@
 """Products along long axes, as loops over parts of the axis: drivers take a minute to compile 32,000 multiplications.
 
-A loop computes the same sums in the same order. Each iteration loads its part of an operand where the operand is
-computed from loads and indices alone; other operands are read from workgroup memory, which they enter before the loop.
+A loop computes the same sums in the same order. Each iteration loads its part of an operand that is computed from
+loads and indices alone. Other operands are in workgroup memory before the loop.
 """
 
 from __future__ import annotations
