@@ -58,11 +58,13 @@ def enable() -> None:
             "run the program without vkcompute, or hide the device with CUDA_VISIBLE_DEVICES=''"
         )
     DEVICE_TYPES.add(_CUDA)
+    _replaced.on_undo(_forget_known_functions)  # called last
     _replaced.on_undo(lambda: DEVICE_TYPES.discard(_CUDA))
     _replace_makers()
     _replace_tensors()
     _replace_autocast()
     _replace_module()
+    _forget_known_functions()
     print(
         f"vkcompute: in this program, cuda is the Vulkan device {DEVICE_NAME} (vkcompute.torch.as_cuda.restore() "
         "undoes it)",
@@ -73,6 +75,12 @@ def enable() -> None:
 def restore() -> None:
     """Restores what `enable` replaced: `cuda` means CUDA's devices again."""
     _replaced.undo()
+
+
+def _forget_known_functions() -> None:
+    """Makes Dynamo, where it is imported, look up PyTorch's functions again, which it knows by their identity."""
+    if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
+        rules.clear_lru_cache()
 
 
 def on_vk(value: Any) -> Any:

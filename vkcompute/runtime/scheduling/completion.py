@@ -118,7 +118,7 @@ class CompletionCallbacks(list[CompletionCallback]):
         """False if no launch has finished since the last search: each launch asks this for all before it."""
         first = self._first
         while self._new and (entry := next(iter(self._new), None)) is not None:
-            failed = self._n_failures and failure_of(self._queues, entry.whole)
+            failed = self._n_failures and self._has_failed(entry)
             if not entry.called and (failed or not entry.writers):
                 return True
             for queue, task in () if entry.called else entry.writers.items():
@@ -140,14 +140,20 @@ class CompletionCallbacks(list[CompletionCallback]):
 
     def _finished(self, entry: CompletionCallback) -> bool:
         """True if all tasks that write the buffer have finished or failed; queries the driver."""
-        if entry.called or failure_of(self._queues, entry.whole) is not None:
+        if entry.called or self._has_failed(entry):
             return True
         return all(task <= self._queues[queue].poll_task() for queue, task in entry.writers.items())
+
+    def _has_failed(self, entry: CompletionCallback) -> bool:
+        """True if a task that writes the buffer has failed, even one that Ctrl-C left out of the buffer's history."""
+        if any(self._queues[queue].failure_of(task) for queue, task in entry.writers.items()):
+            return True
+        return failure_of(self._queues, entry.whole) is not None
 
     def _run(self, entry: CompletionCallback) -> None:
         """Runs one callback; repeats the steps after it that Ctrl-C cut short."""
         if not entry.called:
-            failed = failure_of(self._queues, entry.whole) is not None
+            failed = self._has_failed(entry)
             try:
                 with deferred_calls.on_behalf_of(entry.thread):
                     entry.error = None if failed else entry.callback()
