@@ -26,7 +26,7 @@ def main(n=1_000_000):
         saxpy[(n + 255) // 256, 256](x, y, out, 3.0)  # number of workgroups, invocations per workgroup
         print("saxpy on a grid equals numpy:", np.allclose(out.numpy(), 3 * a + b))
         try:
-            saxpy(x, y, gpu.empty((24, 72)), 2.0)
+            saxpy(x, y, out, x)
         except vc.KernelError as error:
             print("\nAn error shows its position:", str(error).rpartition("/")[2], sep="\n")
 

@@ -20,7 +20,7 @@ FACTS = {
     "saxpy": [
         "saxpy equals numpy: True",
         "saxpy on a grid equals numpy: True",
-        "saxpy.py:15:9: out takes 2 indices; a row, with one less, takes a vector or a tuple; got float32",
+        "saxpy.py:15:18: this takes numbers; got the array a (float32, 1-D); index it, as a[i]",
     ],
     "multiply_kernel": [
         *(f"{dtype} equals numpy: True" for dtype in ("float32", "int32  ", "uint32 ")),

@@ -216,7 +216,7 @@ def no_method(x_ptr):
         (a_block_of_base_pointers, "base is a pointer to one element"),
         (unknown_padding, "padding_option is 'zero' or 'nan'; got 'one'"),
         (pointer_from_memory, "an integer is no pointer here"),
-        (no_method, "has no attribute prefetch; it has shape, strides, block_shape, dtype, load, store"),
+        (no_method, "has no attribute prefetch; it has shape, strides, block_shape, dtype, type, block_type, load"),
     ],
 )
 def test_errors_of_block_pointers(program: triton.JITFunction, message: str) -> None:

@@ -31,7 +31,8 @@ def checkout(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns("_spv", "__pycache__")
     for name in ("vkcompute", "shaders"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore", "build_shaders.py", "hatch_build.py"):
+    texts = "pyproject.toml", "README.md", "LICENSE", ".gitignore", "vkcompute_keras.pth"
+    for name in (*texts, "build_shaders.py", "hatch_build.py"):
         shutil.copy(ROOT / name, folder)
     return folder
 

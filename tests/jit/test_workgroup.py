@@ -376,7 +376,6 @@ REFUSED = [
     ("y = make(i)", "got a value that is known at the launch only", "vc.shared"),
     ("y = vc.shared(2)", "shared takes 2 to 3 arguments; got 1", "vc.shared"),
     ("y = vc.shared(2, vc.int8)[2]", "has 2 elements along this axis; got 2", "vc.shared"),
-    ("y = vc.shared((2, 3), vc.int8); y[1] = 2", "y takes 2 indices; a row, with one less, takes a vector", "y[1]"),
     ("y = vc.shared(2, vc.int8) + 1", "got the shared array shared (int8, 1-D); index it", "vc.shared"),
     ("y = vc.shared(2, vc)", "one of numpy's, as vc.float32; got the module vkcompute", "vc.shared"),
     (
