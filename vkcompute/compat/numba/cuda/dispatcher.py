@@ -34,7 +34,7 @@ from vkcompute.compat.numba.cuda.arrays import (
 )
 from vkcompute.compat.numba.cuda.device_globals import device_globals
 from vkcompute.compat.numba.cuda.devices import get_current_device
-from vkcompute.compat.numba.cuda.repeated_launches import Repeated, kept, steps_of
+from vkcompute.compat.numba.cuda.repeated_launches import MOST_KEPT, Repeated, steps_of
 from vkcompute.compat.numba.errors import (
     KernelRuntimeError,
     NumbaInvalidConfigWarning,
@@ -54,6 +54,7 @@ from vkcompute.ir import WARP_SIZE
 from vkcompute.jit.compilation.build import build
 from vkcompute.jit.frontend.values_needed import ValuesNeededError
 from vkcompute.jit.launcher import Launcher
+from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.launching.launch_config import LaunchConfig
 from vkcompute.runtime.memory.array import Array
 
@@ -125,8 +126,8 @@ class Dispatcher:
         self.device_signatures = tuple(signatures) if self.is_device else ()
         self._n = len(self.definition.parameters)
         self._launchers: dict[Any, Launcher] = {}
-        self._configured: dict[Any, Configured] = {}
-        self._repeated: dict[Any, Repeated] = {}
+        self._configured: BoundedCache[Any, Configured] = BoundedCache(MOST_KEPT)
+        self._repeated: BoundedCache[Any, Repeated] = BoundedCache(MOST_KEPT)
         self._keys: set[Any] = set()
         self.cooperative = "this_grid" in function.__code__.co_names
         self.specializations: dict[tuple[Type, ...], Dispatcher] = {}
@@ -169,7 +170,7 @@ class Dispatcher:
             return self.configure(*given)
         configured = self._configured.get(given)
         if configured is None:
-            configured = kept(self._configured, given, self.configure(*given))
+            configured = self._configured[given] = self.configure(*given)
         return configured
 
     def configure(self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> Configured:
@@ -246,7 +247,7 @@ class Dispatcher:
             steps = steps_of(args, given, is_typed=kinds is not None)
             if steps is not None:
                 launcher = self._launchers[sharedmem, False, False, ""]
-                kept(self._repeated, key, Repeated(launcher, LaunchConfig(grid, block), steps))
+                self._repeated[key] = Repeated(launcher, LaunchConfig(grid, block), steps)
 
     def _launched(self, forms: tuple[Any, ...], sharedmem: int, config: LaunchConfig, given: tuple[Any, ...]) -> Any:
         """Launches the kernel; again as a cooperative one, if it turns out to be one."""

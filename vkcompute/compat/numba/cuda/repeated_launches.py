@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from vkcompute.errors import KernelError
 from vkcompute.jit.launcher import Launcher
 from vkcompute.runtime.launching.launch_config import LaunchConfig
 
-_MOST_KEPT = 256
-_Value = TypeVar("_Value")
+MOST_KEPT = 256
+"""Of the repeated launches of a kernel, and of its configurations."""
 Step = Callable[[Any], Any]
 
 
@@ -58,11 +58,3 @@ def _step(arg: Any, value: Any, is_typed: bool) -> Step | None:
     is_large = isinstance(arg, int) and type(value) is np.uint64 and not is_typed  # a smaller one is an int64
     is_number = isinstance(value, np.generic) and isinstance(arg, (int, float, np.number))
     return type(value) if is_number and not is_large else None
-
-
-def kept(known: dict[Any, _Value], key: Any, value: _Value) -> _Value:
-    """Keeps a value of a key, among a bounded number of them, and returns it."""
-    if len(known) >= _MOST_KEPT:
-        known.clear()
-    known[key] = value
-    return value
