@@ -14,7 +14,7 @@ from runtimes import open_runtime
 from sync_trace import traced
 
 from shaders import MULTIPLY
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.transfers import Transfers, host_view
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, Timeline
 

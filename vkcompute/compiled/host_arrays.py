@@ -17,7 +17,8 @@ from vkcompute import dtypes
 from vkcompute.compiled.captured import Table
 from vkcompute.compiled.spilling_kernel import AnyKernel
 from vkcompute.errors import HostCopyWarning, warn_caller
-from vkcompute.runtime.graphs.graph import recording_graph, temporary
+from vkcompute.runtime.graphs.graph import recording_graph
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.layout import address, shares_elements, shares_memory

@@ -13,7 +13,8 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.dtypes import is_record
 from vkcompute.ir import ArrayBindings, Pack, Split
 from vkcompute.runtime.graphs.aliasing import is_input
-from vkcompute.runtime.graphs.graph import recording_graph, temporary
+from vkcompute.runtime.graphs.graph import recording_graph
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import binding_slack, first_index, needs_strides, require_same_runtime
 from vkcompute.runtime.launching.kernel import Kernel, on_memory
 from vkcompute.runtime.launching.program import Program

@@ -14,7 +14,7 @@ from vkcompute.arrays.functions.manipulation import broadcast_to
 from vkcompute.compiled.target import computes_by_words
 from vkcompute.nn.programs.attention import attention
 from vkcompute.nn.rows import bindable
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.tile.device import block_target

@@ -24,7 +24,7 @@ from vkcompute.nn.linear import Activation, activated, known, wide
 from vkcompute.nn.programs.products import convolution
 from vkcompute.nn.rows import bindable
 from vkcompute.operations.recording import Recording
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.launch_arrays import LARGEST, is_too_large, is_wide, rounded
 from vkcompute.tile.registers import ADJACENT

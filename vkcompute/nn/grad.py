@@ -11,7 +11,7 @@ from vkcompute.arrays.functions.operands import accept_host_data
 from vkcompute.arrays.functions.products import converted, matmul, taken
 from vkcompute.nn.convolution import Pair, conv2d, overlap, pair
 from vkcompute.nn.linear import wide
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
 

@@ -28,7 +28,7 @@ from vkcompute.errors import DtypeError
 from vkcompute.nn import rows
 from vkcompute.nn.linear import wide
 from vkcompute.nn.programs import lines as programs
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
 

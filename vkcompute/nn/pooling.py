@@ -14,7 +14,7 @@ from vkcompute.arrays.functions.products import converted, taken
 from vkcompute.errors import DtypeError
 from vkcompute.nn.convolution import Pair, pair
 from vkcompute.nn.linear import wide
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
 

@@ -14,7 +14,7 @@ from vkcompute.arrays.algorithms.lines import lines_along
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.blocks.launching.program import JITFunction
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.tuning import tuning_of

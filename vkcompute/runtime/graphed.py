@@ -16,8 +16,9 @@ from vkcompute.errors import shorten_traceback, warn_caller
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.arguments import Arguments, Grouped, fields_in, leaves, replaced, without_numbers
 from vkcompute.runtime.graphs.captured import Captured, Reached, Watched, are_current
-from vkcompute.runtime.graphs.graph import Graph, recording_graph, temporary_of
+from vkcompute.runtime.graphs.graph import Graph, recording_graph
 from vkcompute.runtime.graphs.inputs import Choice
+from vkcompute.runtime.graphs.results import temporary_of
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context, cached
 from vkcompute.runtime.runtime import current_runtime

@@ -27,7 +27,8 @@ from vkcompute.errors import ClosedError, KernelError, VulkanError, end_other_th
 from vkcompute.locks import Rank
 from vkcompute.representation import html_facts, nbytes
 from vkcompute.runtime.devices import DeviceInfo
-from vkcompute.runtime.graphs.graph import Graph, constant, recording_graph
+from vkcompute.runtime.graphs.graph import Graph, recording_graph
+from vkcompute.runtime.graphs.results import constant
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel, specialized_kernel
 from vkcompute.runtime.launching.reloading import ReloadingKernel

@@ -15,7 +15,7 @@ from vkcompute.arrays.expressions.lazy_reduction import LazyReduction, neutral
 from vkcompute.arrays.expressions.promotion import BOOL, default_int, part_of, require_dtype
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, joined, part, where
 from vkcompute.jit.elementwise.elementwise import Elementwise
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.tuning import tuning_of

@@ -14,7 +14,7 @@ from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.matrices import LONGEST, product
 from vkcompute.arrays.expressions.ufunc import assign
 from vkcompute.compiled.target import computes_by_words
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.tuning import tuning_of

@@ -20,7 +20,7 @@ from vkcompute.arrays.algorithms.sort_keys import Word, encoded, number_words
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.tuning import tuning_of
 

@@ -18,7 +18,7 @@ from vkcompute.arrays.algorithms.lines import axis_of, contiguous, launch
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 
 _RADICES = 4, 2, 3, 5, 7

@@ -15,7 +15,7 @@ from vkcompute.compiled.completion import Words, expect
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.runtime import runtime_of
 

@@ -23,7 +23,7 @@ from vkcompute.arrays.algorithms.sort_keys import Word, key_of
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.jit.library.private import local
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.tuning import tuning_of
 

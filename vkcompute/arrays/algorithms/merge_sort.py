@@ -15,7 +15,7 @@ from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.parts import sort as sort_block
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.tuning import tuning_of
 from vkcompute.tile.launch_arrays import is_too_large, rounded

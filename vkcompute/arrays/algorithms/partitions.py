@@ -18,7 +18,7 @@ from vkcompute.arrays.algorithms.sorting import argsort, axis_last, axis_moved_b
 from vkcompute.arrays.expressions.promotion import default_int
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
 

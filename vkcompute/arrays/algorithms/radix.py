@@ -17,7 +17,7 @@ from vkcompute.arrays.algorithms.merge_sort import LONGEST_MERGED, is_merged, so
 from vkcompute.arrays.algorithms.radix_digits import DIGIT_BITS, N_DIGITS, Kernels
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.sort_keys import FORMS, HALF, UNSIGNED, Word, encoded, is_short, narrowed, widened
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.tuning import tuning_of

@@ -20,7 +20,7 @@ from vkcompute.arrays.algorithms.sort_keys import Word, number_words
 from vkcompute.arrays.expressions.promotion import accumulated, wide_float
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
 

@@ -14,7 +14,7 @@ from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, conver
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
 

@@ -27,7 +27,7 @@ from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
 from vkcompute.jit.library.private import local
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
 

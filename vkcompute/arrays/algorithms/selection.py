@@ -30,7 +30,7 @@ from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.bit_operations import ctz, popcount
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
 from vkcompute.tile.launch_arrays import rounded

@@ -10,7 +10,7 @@ from vkcompute.arrays.algorithms.lines import converted, flat, launch
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
 _SIGN, _INFINITY, _HALF_INFINITY, _INFINITY_HIGH = 0x80000000, 0x7F800000, 0x7C000000, 0x7FF00000

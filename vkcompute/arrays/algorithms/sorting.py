@@ -22,7 +22,7 @@ from vkcompute.arrays.expressions.promotion import default_int, promoted
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 
 _in_row = Elementwise("at % n", "at, n")

@@ -17,7 +17,8 @@ from vkcompute.arrays.expressions.compute_plan import Origin, computed
 from vkcompute.arrays.expressions.structure import Structure, interned, launcher_of
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.expression import Step
-from vkcompute.runtime.graphs.graph import memory_of, recording_graph
+from vkcompute.runtime.graphs.graph import recording_graph
+from vkcompute.runtime.graphs.results import memory_of
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 

@@ -15,7 +15,8 @@ from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
 from vkcompute.jit.elementwise.stages import Stage
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.graph import memory_of, recording_graph
+from vkcompute.runtime.graphs.graph import recording_graph
+from vkcompute.runtime.graphs.results import memory_of
 from vkcompute.runtime.memory.array import Array
 
 _launchers: BoundedCache[tuple[Any, ...], ReduceLauncher] = BoundedCache(1024)

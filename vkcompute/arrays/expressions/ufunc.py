@@ -29,7 +29,7 @@ from vkcompute.arrays.expressions.structure import Structure
 from vkcompute.dtypes import as_dtype, can_cast, computes_float64, is_dtype, lookup
 from vkcompute.errors import DtypeError
 from vkcompute.operations import FUNCTIONS
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context, several
 from vkcompute.runtime.memory.copies import copy_elements

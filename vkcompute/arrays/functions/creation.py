@@ -24,7 +24,7 @@ from vkcompute.dtypes import (
     promote,
     small_float,
 )
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import held
 from vkcompute.runtime.memory.host_data import imported

@@ -21,7 +21,7 @@ from vkcompute.arrays.functions.manipulation import flip, ravel
 from vkcompute.dtypes import finfo
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
 _MOST_EQUAL = 1 << 16

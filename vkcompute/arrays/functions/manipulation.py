@@ -15,7 +15,7 @@ from vkcompute.arrays.expressions.promotion import common, kind_of
 from vkcompute.arrays.expressions.ufunc import astype, placed, runtime_in, written
 from vkcompute.arrays.functions.creation import Casting, order_name
 from vkcompute.dtypes import as_dtype, can_cast, is_dtype, promote
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.copies import join_arrays

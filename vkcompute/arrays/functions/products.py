@@ -23,7 +23,7 @@ from vkcompute.arrays.expressions.ufunc import apply, astype, joined, part, writ
 from vkcompute.arrays.functions.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, stack
 from vkcompute.arrays.functions.reductions import sum
 from vkcompute.dtypes import as_dtype, can_cast
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import several
 

@@ -34,7 +34,7 @@ from vkcompute.arrays.functions.variates import shape_of as _shape_of
 from vkcompute.dtypes import as_dtype, finfo
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.graph import new_result, temporary
+from vkcompute.runtime.graphs.results import new_result, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.host_data import HostArray

@@ -18,7 +18,7 @@ from vkcompute.arrays.functions.creation import asarray, beside
 from vkcompute.arrays.functions.manipulation import concat, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.functions.sets import unique_rows
 from vkcompute.dtypes import as_dtype
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
 

@@ -26,7 +26,7 @@ from vkcompute.arrays.functions.operands import NUMBERS, on_device
 from vkcompute.arrays.functions.standard import scanned
 from vkcompute.dtypes import as_dtype, can_cast
 from vkcompute.operations import FUNCTIONS
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_basic
 

@@ -34,7 +34,7 @@ from vkcompute.arrays.functions.reductions import mean as _mean
 from vkcompute.arrays.functions.reductions import sum as _sum
 from vkcompute.compiled.target import computes_by_words
 from vkcompute.dtypes import as_dtype
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of

@@ -45,7 +45,7 @@ from vkcompute.errors import hides_calls
 from vkcompute.frontend.source import Definition
 from vkcompute.jit.kernel import is_set
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime

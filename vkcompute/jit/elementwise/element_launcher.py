@@ -40,7 +40,7 @@ from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.values import ELEMENTS, PARTS, Complex
 from vkcompute.jit.launcher import is_exact, kind_of
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import first_index, is_unaligned
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import all_held, is_holder

@@ -39,7 +39,7 @@ from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.elementwise.stages import Stage, stage_program, stages
 from vkcompute.jit.launcher import is_exact
 from vkcompute.runtime.graphs.aliasing import may_overlap
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.groups.group import GroupArray
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array

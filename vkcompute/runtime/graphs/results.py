@@ -1,0 +1,66 @@
+"""Arrays for results: with new memory, or temporaries while a graph is recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.runtime.graphs.graph import Graph, recording_graph
+from vkcompute.runtime.memory.array import Array, allocate
+from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.scheduling import current
+from vkcompute.runtime.scheduling.placeholders import Placeholder
+
+
+def constant(graph: Graph, make: Callable[[], Array]) -> Array:
+    """Returns a temporary with the elements of what `make` returns now, in each run."""
+    return _copied(graph, current.unrecorded(make))
+
+
+def temporary_of(graph: Graph, array: Array) -> Array | None:
+    """Returns a result of a function as a temporary, by a recorded copy if the function has allocated its memory.
+
+    Returns:
+        None for an array from before the recording.
+    """
+    assert graph.function is not None
+    if isinstance(array.buffer, Placeholder):
+        return array
+    return None if graph.function.is_earlier(array.buffer) else _copied(graph, array)
+
+
+def _copied(graph: Graph, source: Array) -> Array:
+    array = graph.empty(source.shape, source.dtype)
+    if array.size:
+        array.copy_from(source)
+    return array
+
+
+def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Makes an array for the result of a launch: a temporary while a graph is recorded."""
+    graph = recording_graph(context.scheduler)
+    if graph is not None:
+        return graph.empty(shape, dtype)
+    context.require_open()
+    return allocate(context, context.device.result_buffer, shape, dtype)
+
+
+def memory_of(array: Array) -> Array:
+    """Makes an array like a lazy one, for its elements: a temporary while a graph is recorded."""
+    return new_result(array.runtime, array.shape, array.dtype)
+
+
+def new_result(context: Context, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Makes an array as `temporary`, of a shape and a dtype that are checked."""
+    if context.scheduler.recordings and (graph := recording_graph(context.scheduler)) is not None:
+        return graph.empty(shape, dtype)
+    context.require_open()
+    nbytes = math.prod(shape) * dtype.itemsize
+    buffer = context.device.result_buffer(nbytes)
+    if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
+        tracer.allocated(buffer)
+    return Array.whole(context, buffer, shape, dtype, nbytes)
