@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.functions.called_names import named_methods
 from vkcompute.arrays.functions.random import Generator
-from vkcompute.arrays.functions.variates import Size
+from vkcompute.arrays.functions.random_parameters import Size
 from vkcompute.runtime.memory.array import Array
 
 

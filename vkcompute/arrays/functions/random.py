@@ -26,11 +26,21 @@ from vkcompute.arrays.functions import creation
 from vkcompute.arrays.functions.called_names import named_methods
 from vkcompute.arrays.functions.draws import drawn_per_run
 from vkcompute.arrays.functions.manipulation import moveaxis
-from vkcompute.arrays.functions.variates import Size, Variates, require_in_range, shown
-from vkcompute.arrays.functions.variates import on_host as _on_host
-from vkcompute.arrays.functions.variates import reals as _reals
-from vkcompute.arrays.functions.variates import shape_for as _shape
-from vkcompute.arrays.functions.variates import shape_of as _shape_of
+from vkcompute.arrays.functions.random_parameters import (
+    Size,
+    gamma_shapes,
+    largest_accepted,
+    on_host,
+    probabilities,
+    ranges,
+    reals,
+    require_in_range,
+    require_not_negative,
+    shape_for,
+    shape_of,
+    shown,
+)
+from vkcompute.arrays.functions.variates import Variates
 from vkcompute.dtypes import as_dtype, finfo
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.runtime.bounded_cache import BoundedCache
@@ -159,7 +169,7 @@ class Generator(Variates):
     ) -> Array:
         """Returns numbers of a distribution whose parameters broadcast to the shape."""
         runtime = self._runtime()
-        shape = _shape(size, *[parameter.shape for parameter in parameters])
+        shape = shape_for(size, *[parameter.shape for parameter in parameters])
         flat = temporary(runtime, (math.prod(shape),), as_dtype(dtype))
         if flat.size:
             arrays = [_on_device(runtime, parameter) for parameter in parameters]
@@ -193,7 +203,7 @@ class Generator(Variates):
             OverflowError: an end is not finite, or the dtype of the numbers does not hold it.
             ValueError: `low` is above `high`.
         """
-        first, last = (_reals("uniform", end) for end in (low, high))
+        first, last = (reals("uniform", end) for end in (low, high))
         dtypes = [end.dtype for end in (low, high) if type(end) is Array and end.dtype.kind == "f"]
         most = finfo(np.result_type(default_float(), *dtypes)).max
         with np.errstate(all="ignore"):
@@ -206,7 +216,7 @@ class Generator(Variates):
             )
         if np.any(np.signbit(span)):
             raise ValueError(f"uniform: low is at most high; got {shown(low)} and {shown(high)}")
-        drawn = self.random(_shape(size, first.shape, last.shape))
+        drawn = self.random(shape_for(size, first.shape, last.shape))
         if np.any(span > most):  # the distance overflows, and half of it does not
             return apply("multiply", self._scaled(drawn, last / 2 - first / 2, first / 2), 2.0)
         if type(low) is Array or type(high) is Array:
@@ -219,8 +229,8 @@ class Generator(Variates):
         Raises:
             ValueError: a scale is negative.
         """
-        _require_positive("scale", scale)
-        shape = _shape(size, _shape_of(loc), _shape_of(scale))
+        require_not_negative("scale", scale)
+        shape = shape_for(size, shape_of(loc), shape_of(scale))
         return self._scaled(self._filled("normal", shape, None, None), scale, loc)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
@@ -229,8 +239,8 @@ class Generator(Variates):
 
     def exponential(self, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns exponential floats of mean `scale`, a number or an array."""
-        _require_positive("scale", scale)
-        return self._scaled(self.standard_exponential(_shape(size, _shape_of(scale))), scale)
+        require_not_negative("scale", scale)
+        return self._scaled(self.standard_exponential(shape_for(size, shape_of(scale))), scale)
 
     def _scaled(self, numbers: Array, scale: Any, shift: Any = 0) -> Array:
         """Returns numbers multiplied and shifted by numbers or arrays.
@@ -242,7 +252,7 @@ class Generator(Variates):
             return numbers
         for name, operand in (("multiply", scale), ("add", shift)):
             require_in_range(numbers.dtype, operand)
-            if type(operand) is not Array and _shape_of(operand):
+            if type(operand) is not Array and shape_of(operand):
                 numbers = apply(name, numbers, runtime_of(numbers).array(np.asarray(operand, numbers.dtype)))
             elif type(operand) is Array or operand != (name == "multiply"):
                 numbers = apply(name, numbers, operand if type(operand) is Array else float(operand))
@@ -269,11 +279,11 @@ class Generator(Variates):
         if wanted.kind not in "biu":
             raise TypeError(f"integers are of an integer dtype, or bool; got {wanted}")
         first, last = (0, low) if high is None else (low, high)
-        starts, spans = _range(first, last, endpoint, wanted)
+        starts, spans = ranges(first, last, endpoint, wanted)
         long = bool(spans.size and spans.max() >= 2**32)
         function = distributions.fill_long_integers if long else distributions.fill_integers
         word = np.dtype("uint64" if long else "uint32")
-        given = [np.asarray(array.astype(word)) for array in (spans, _accepted(spans, np.iinfo(word).max))]
+        given = [np.asarray(array.astype(word)) for array in (spans, largest_accepted(spans, np.iinfo(word).max))]
         drawn = self._of_parameters(function, size, word, given)
         return apply("add", astype(drawn, wanted), _on_device(runtime, np.asarray(starts.astype(wanted))))
 
@@ -284,7 +294,7 @@ class Generator(Variates):
             ValueError: a mean is negative, NaN, or above 2**40.
         """
         runtime = self._runtime()
-        integer, means = default_int(runtime), _reals("poisson", lam)
+        integer, means = default_int(runtime), reals("poisson", lam)
         most = 2.0**40
         if not np.all((means >= 0) & (means <= most)):
             raise ValueError(f"poisson: means are 0 to {most:g}; got {shown(lam)}; larger ones are nearly normal")
@@ -300,7 +310,7 @@ class Generator(Variates):
         """
         runtime = self._runtime()
         integer, most = default_int(runtime), 2**40
-        trials, p = np.broadcast_arrays(np.asarray(_on_host(n)), _reals("binomial", p))
+        trials, p = np.broadcast_arrays(np.asarray(on_host(n)), reals("binomial", p))
         if trials.dtype.kind not in "biu":
             raise TypeError(f"binomial: numbers of trials are integers; got {trials.dtype}")
         if not np.all((trials >= 0) & (trials <= most) & (p >= 0) & (p <= 1)):
@@ -319,13 +329,13 @@ class Generator(Variates):
         Raises:
             ValueError: a shape is negative, NaN or infinite.
         """
-        return self._of_parameters(distributions.fill_gamma, size, np.float32, [_shapes("gamma", shape)])
+        return self._of_parameters(distributions.fill_gamma, size, np.float32, [gamma_shapes("gamma", shape)])
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns gamma variates of mean `shape` times `scale`, in float32."""
-        _require_positive("scale", scale)
+        require_not_negative("scale", scale)
         return self._scaled(
-            self.standard_gamma(shape, _shape(size, _shape_of(_on_host(shape)), _shape_of(scale))), scale
+            self.standard_gamma(shape, shape_for(size, shape_of(on_host(shape)), shape_of(scale))), scale
         )
 
     def chisquare(self, df: Any, size: Size = None) -> Array:
@@ -334,8 +344,8 @@ class Generator(Variates):
         Raises:
             ValueError: `df` is not positive, NaN or infinite.
         """
-        _shapes("chisquare", df, positive=True)
-        return self._scaled(self.standard_gamma(_reals("chisquare", df) / 2, size), 2.0)
+        gamma_shapes("chisquare", df, positive=True)
+        return self._scaled(self.standard_gamma(reals("chisquare", df) / 2, size), 2.0)
 
     def beta(self, a: Any, b: Any, size: Size = None) -> Array:
         """Returns beta variates, in float32.
@@ -343,7 +353,7 @@ class Generator(Variates):
         Raises:
             ValueError: a parameter is not positive, NaN or infinite.
         """
-        given = [_shapes("beta", value, positive=True) for value in (a, b)]
+        given = [gamma_shapes("beta", value, positive=True) for value in (a, b)]
         return self._of_parameters(distributions.fill_beta, size, np.float32, given)
 
     # -- choices ------------------------------------------------------------------------------------------------------
@@ -405,7 +415,7 @@ class Generator(Variates):
         if n_taken and (n < 1 or (n_taken > n and not replace)):
             raise ValueError(f"choice: {n_taken} of {n} elements; choose fewer, or with replace=True")
         if p is not None:
-            indices = self._weighted(n, _probabilities(p, n, n_taken, replace), n_taken, replace)
+            indices = self._weighted(n, probabilities(p, n, n_taken, replace), n_taken, replace)
         else:
             indices = self.integers(0, max(n, 1), n_taken) if replace else self._places(n, n_taken)
         if whole:
@@ -448,57 +458,6 @@ class _Kept(BoundedCache[Any, Array]):
 
     def __init__(self) -> None:
         super().__init__(_MOST_KEPT)
-
-
-def _range(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:
-    """Returns the lowest integers, and the distances of the highest ones from them, in uint64."""
-    starts, stops = (np.asarray(_on_host(end)) for end in (first, last))
-    if any(ends.dtype.kind not in "biuO" for ends in (starts, stops)):
-        raise TypeError(f"the ends of ranges are integers; got {shown(first)} and {shown(last)}")
-    is_empty = starts > stops if endpoint else starts >= stops
-    stops = stops if endpoint else np.asarray(stops - 1)
-    low, high = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
-    if np.any(is_empty) or np.any(starts < low) or np.any(stops > high):
-        given = f"integers from {shown(first)} to {shown(last)}{'' if endpoint else ', without the end'}"
-        raise ValueError(f"{given}, of {dtype}: a range is not empty, and lies within {low} to {high}")
-    wide = np.uint64 if dtype.kind == "u" else np.int64
-    bits = [np.asarray(ends.astype(wide)).view(np.uint64) for ends in (starts, stops)]
-    return starts, np.asarray(bits[1] - bits[0])
-
-
-def _accepted(spans: HostArray, most: int) -> HostArray:
-    """Returns the largest words whose remainders are unbiased, of words up to `most`; spans are in uint64."""
-    n = np.where(spans == 2**64 - 1, np.uint64(1), spans + np.uint64(1))
-    rest = (np.uint64(most) % n + np.uint64(1)) % n
-    return np.asarray(np.uint64(most) - rest)
-
-
-def _require_positive(name: str, value: Any) -> None:
-    """Raises ValueError if a parameter is negative, -0.0 included as in NumPy, or NaN."""
-    if type(value) in (int, float) and value > 0:
-        return
-    numbers = _reals(name, value)
-    if np.any(np.isnan(numbers) | np.signbit(numbers)):
-        raise ValueError(f"{name} is not negative; got {shown(value)}")
-
-
-def _shapes(name: str, value: Any, *, positive: bool = False) -> HostArray:
-    """Returns a parameter of a distribution in float32; a positive one remains so."""
-    numbers, limits = _reals(name, value), finfo(np.float32)
-    if not np.all((numbers > 0 if positive else ~np.signbit(numbers)) & (numbers <= limits.max)):
-        rule = f"{name}: parameters are {'positive' if positive else 'not negative'}, and at most {limits.max:g}"
-        raise ValueError(f"{rule}; got {shown(value)}")
-    return np.asarray(np.where(numbers > 0, np.maximum(numbers, limits.tiny), 0).astype(np.float32))
-
-
-def _probabilities(p: Any, n: int, n_taken: int, replace: bool) -> HostArray:
-    """Returns probabilities that are valid, in float64."""
-    host = np.asarray(_on_host(p), np.float64)
-    if host.shape != (n,) or not np.all(host >= 0) or abs(host.sum() - 1) > 1e-6:
-        raise ValueError(f"choice: p are {n} probabilities, whose sum is 1; got shape {host.shape}, sum {host.sum()}")
-    if not replace and np.count_nonzero(host) < n_taken:
-        raise ValueError(f"choice: {n_taken} elements of {np.count_nonzero(host)} that are possible")
-    return np.asarray(host / host.sum())
 
 
 def _taken(x: Array, indices: Array, shape: tuple[int, ...], axis: int) -> Array:

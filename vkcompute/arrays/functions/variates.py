@@ -16,97 +16,26 @@ from vkcompute.arrays.functions.called_names import named_methods
 from vkcompute.arrays.functions.draws import drawn_per_run
 from vkcompute.arrays.functions.manipulation import ravel
 from vkcompute.arrays.functions.products import matmul
+from vkcompute.arrays.functions.random_parameters import (
+    Size,
+    degrees_of_freedom,
+    on_host,
+    reals,
+    require_in_range,
+    require_within,
+    shape_for,
+    shape_of,
+    shown,
+)
 from vkcompute.arrays.functions.reductions import sum as _sum
-from vkcompute.dtypes import finfo
 from vkcompute.errors import warn_caller
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import HostArray
 from vkcompute.runtime.memory.layout import lengths
 from vkcompute.runtime.runtime import Runtime
 
-Size = int | tuple[int, ...] | None
 _SMALL_SHAPE = 0.1
 """Shapes below which all gamma variates of a Dirichlet variate may be 0 in float32, as in NumPy's own rule."""
-
-
-def on_host(value: Any) -> Any:
-    """Returns a device array as a NumPy array; other values as they are."""
-    return value.numpy() if type(value) is Array else value
-
-
-def shape_of(parameter: Any) -> tuple[int, ...]:
-    """Returns the shape of a device array, or of numbers."""
-    if type(parameter) in (int, float):
-        return ()
-    return parameter.shape if type(parameter) is Array else np.shape(parameter)
-
-
-_SMALL = 1e38  # all floats that are drawn hold it
-
-
-def shown(value: Any) -> str:
-    """Returns a parameter as one line of an error."""
-    text = " ".join(str(on_host(value)).split())
-    return text if len(text) < 80 else f"{type(value).__name__} of shape {shape_of(value)}"
-
-
-def reals(name: str, value: Any) -> HostArray:
-    """Returns a parameter, a number or an array, in float64; raises TypeError if it is not of real numbers."""
-    numbers = np.asarray(float(value) if type(value) is int else on_host(value))  # ints above 64 bits included
-    if numbers.dtype.kind not in "biuf":
-        raise TypeError(f"{name}: parameters are real numbers, or arrays of them; got {shown(value)}")
-    return np.asarray(numbers, np.float64)
-
-
-def require_in_range(dtype: np.dtype[Any], value: Any) -> None:
-    """Raises OverflowError if a finite parameter, other than a device array, is beyond the range of a float dtype."""
-    if type(value) in (int, float) and -_SMALL < value < _SMALL:
-        return
-    given, most = np.abs(reals("a random distribution", () if type(value) is Array else value)), finfo(dtype).max
-    if np.any((given > most) & np.isfinite(given)):
-        raise OverflowError(
-            f"a random distribution of {dtype} has parameters up to {most:g}; got {shown(value)}; for larger "
-            'ones, vkcompute.numpy.set_default_dtype("float64")'
-        )
-
-
-def shape_for(size: Size, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the shape of results: `size`, to which the shapes of parameters broadcast, or their common shape."""
-    common = np.broadcast_shapes(*shapes) if any(shapes) else ()
-    if size is None:
-        return common
-    shape = lengths(size)
-    if common and np.broadcast_shapes(shape, common) != shape:
-        raise ValueError(f"parameters of shape {common} do not broadcast to the size {shape}")
-    return shape
-
-
-def _checked(name: str, *, positive: bool = True, most: float = np.inf, **given: Any) -> None:
-    """Checks parameters: numbers that are positive, or not negative (-0.0 included, as in NumPy), and at most `most`.
-
-    Raises:
-        TypeError: one is no real number.
-        ValueError: one is outside of these limits.
-    """
-    for key, value in given.items():
-        numbers = reals(name, value)
-        fits = (numbers > 0 if positive else ~np.signbit(numbers)) & (numbers <= most)
-        if not fits.all():
-            limit = "" if most == np.inf else f" and at most {most:g}"
-            rule = f"{name}: {key} is {'above 0' if positive else 'not negative'}{limit}"
-            raise ValueError(f"{rule}; got {shown(value)}")
-
-
-def _limited(name: str, df: Any) -> HostArray:
-    """Returns degrees of freedom in float64.
-
-    Raises:
-        ValueError: one exceeds the largest float32, of which the variates are.
-    """
-    degrees, most = reals(name, df), float(np.finfo(np.float32).max)
-    if np.any(degrees > most):
-        raise ValueError(f"{name}: degrees of freedom are at most {most:g}; got {shown(df)}")
-    return degrees
 
 
 @named_methods
@@ -158,29 +87,29 @@ class Variates:
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns floats of the double exponential distribution: differences of two exponential ones."""
-        _checked("laplace", positive=False, scale=scale)
+        require_within("laplace", positive=False, scale=scale)
         one, other = (self._exponentials(size, loc, scale) for _ in range(2))
         return self._scaled(apply("subtract", one, other), scale, loc)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns floats of the logistic distribution."""
-        _checked("logistic", positive=False, scale=scale)
+        require_within("logistic", positive=False, scale=scale)
         return self._scaled(apply("log", apply("expm1", self._exponentials(size, loc, scale))), scale, loc)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns floats of the Gumbel distribution."""
-        _checked("gumbel", positive=False, scale=scale)
+        require_within("gumbel", positive=False, scale=scale)
         drawn = apply("negative", apply("log", self._exponentials(size, loc, scale)))
         return self._scaled(drawn, scale, loc)
 
     def rayleigh(self, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns lengths of vectors of two normal numbers."""
-        _checked("rayleigh", positive=False, scale=scale)
+        require_within("rayleigh", positive=False, scale=scale)
         return self._scaled(apply("sqrt", apply("multiply", self._exponentials(size, scale), 2.0)), scale, 0.0)
 
     def weibull(self, a: Any, size: Size = None) -> Array:
         """Returns floats of the Weibull distribution of shape `a`; 0 for a shape of 0."""
-        _checked("weibull", positive=False, a=a)
+        require_within("weibull", positive=False, a=a)
         shapes = np.asarray(on_host(a), np.float64)
         inverse = self._given(np.divide(1.0, shapes, out=np.ones_like(shapes), where=shapes > 0))
         drawn = apply("exp", apply("multiply", apply("log", self._exponentials(size, a)), inverse))
@@ -188,12 +117,12 @@ class Variates:
 
     def pareto(self, a: Any, size: Size = None) -> Array:
         """Returns floats of the Lomax distribution, Pareto's minus 1."""
-        _checked("pareto", a=a)
+        require_within("pareto", a=a)
         return apply("expm1", apply("divide", self._exponentials(size, a), self._given(a)))
 
     def power(self, a: Any, size: Size = None) -> Array:
         """Returns floats in [0, 1] with the density a * x**(a - 1)."""
-        _checked("power", a=a)
+        require_within("power", a=a)
         drawn = apply("negative", apply("expm1", apply("negative", self._exponentials(size, a))))  # uniform
         return apply("exp", apply("divide", apply("log", drawn), self._given(a)))
 
@@ -203,22 +132,22 @@ class Variates:
 
     def standard_t(self, df: Any, size: Size = None) -> Array:
         """Returns floats of Student's distribution of `df` degrees of freedom."""
-        _checked("standard_t", df=df)
+        require_within("standard_t", df=df)
         shape = shape_for(size, shape_of(df))
-        root = apply("exp", apply("multiply", self._log_mean_square(_limited("standard_t", df), shape), -0.5))
+        root = apply("exp", apply("multiply", self._log_mean_square(degrees_of_freedom("standard_t", df), shape), -0.5))
         return apply("multiply", self.standard_normal(shape), root)
 
     def f(self, dfnum: Any, dfden: Any, size: Size = None) -> Array:
         """Returns floats of Fisher's distribution of so many degrees of freedom."""
-        _checked("f", dfnum=dfnum, dfden=dfden)
+        require_within("f", dfnum=dfnum, dfden=dfden)
         return self.noncentral_f(dfnum, dfden, 0.0, size)
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Size = None) -> Array:
         """Returns sums of `df` squared normal numbers whose squared means add up to `nonc`."""
-        _checked("noncentral_chisquare", df=df)
-        _checked("noncentral_chisquare", positive=False, nonc=nonc)
+        require_within("noncentral_chisquare", df=df)
+        require_within("noncentral_chisquare", positive=False, nonc=nonc)
         shape = shape_for(size, shape_of(df), shape_of(nonc))
-        degrees = _limited("noncentral_chisquare", df)
+        degrees = degrees_of_freedom("noncentral_chisquare", df)
         result: Array = self.chisquare(degrees + 2.0 * self._more(nonc, shape), shape)
         return result
 
@@ -229,10 +158,10 @@ class Variates:
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> Array:
         """Returns quotients of mean squares, the first of `noncentral_chisquare`."""
-        _checked("noncentral_f", dfnum=dfnum, dfden=dfden)
-        _checked("noncentral_f", positive=False, nonc=nonc)
+        require_within("noncentral_f", dfnum=dfnum, dfden=dfden)
+        require_within("noncentral_f", positive=False, nonc=nonc)
         shape = shape_for(size, *map(shape_of, (dfnum, dfden, nonc)))
-        above, below = (_limited("noncentral_f", value) for value in (dfnum, dfden))
+        above, below = (degrees_of_freedom("noncentral_f", value) for value in (dfnum, dfden))
         one, other = self._log_mean_square(above, shape, self._more(nonc, shape)), self._log_mean_square(below, shape)
         return apply("exp", apply("subtract", one, other))
 
@@ -264,7 +193,7 @@ class Variates:
         J. Michael, W. Schucany, R. Haas: Generating random variates using transformations with multiple roots. 1976.
         The smaller root is computed from the larger one, without cancellation.
         """
-        _checked("wald", mean=mean, scale=scale)
+        require_within("wald", mean=mean, scale=scale)
         require_in_range(default_float(), mean)
         shape = shape_for(size, shape_of(mean), shape_of(scale))
         normal, uniform = self.standard_normal(shape), self.random(shape)
@@ -280,7 +209,7 @@ class Variates:
 
     def geometric(self, p: Any, size: Size = None) -> Array:
         """Returns numbers of trials up to the first success of probability `p`; large ones have float32's precision."""
-        _checked("geometric", p=p, most=1.0)
+        require_within("geometric", p=p, most=1.0)
         with np.errstate(divide="ignore"):
             rate = -np.log1p(-np.asarray(on_host(p), np.float64))
         drawn = apply("floor", apply("divide", self._exponentials(size, p), self._given(rate)))
@@ -290,8 +219,8 @@ class Variates:
 
     def negative_binomial(self, n: Any, p: Any, size: Size = None) -> Array:
         """Returns numbers of failures before `n` successes of probability `p`."""
-        _checked("negative_binomial", n=n)
-        _checked("negative_binomial", p=p, most=1.0)
+        require_within("negative_binomial", n=n)
+        require_within("negative_binomial", p=p, most=1.0)
         shape = shape_for(size, shape_of(n), shape_of(p))
         chance = np.asarray(on_host(p), np.float64)
         result: Array = self.poisson(self.gamma(on_host(n), (1 - chance) / chance, shape), shape)
@@ -304,7 +233,7 @@ class Variates:
         shapes = np.asarray(on_host(alpha), np.float64)
         if shapes.ndim != 1 or not shapes.size:
             raise ValueError(f"dirichlet: alpha is a sequence of numbers; got the shape {shapes.shape}")
-        _checked("dirichlet", alpha=shapes)
+        require_within("dirichlet", alpha=shapes)
         if shapes.max() < _SMALL_SHAPE:
             return self._by_numpy("dirichlet", shapes, size=size)
         gammas = self.standard_gamma(shapes, (*(() if size is None else lengths(size)), shapes.size))
