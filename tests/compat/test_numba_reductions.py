@@ -7,8 +7,8 @@ import pytest
 
 from vkcompute.compat.numba import cuda
 from vkcompute.compat.numba.errors import TypingError
+from vkcompute.compat.numba.loops import literal_unroll
 from vkcompute.compat.numba.reductions import REDUCTIONS
-from vkcompute.compat.numba.unrolling import literal_unroll
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning"),

@@ -16,11 +16,10 @@ from vkcompute.compat.numba import part_functions as parts
 from vkcompute.compat.numba.array_choices import ArrayChoice, ArrayChoices, chosen
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.kernel_names import NAMES, Readable
-from vkcompute.compat.numba.ranges import NumbaRange
+from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, unrolled
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
-from vkcompute.compat.numba.unrolling import Unrolled, literal_unroll, unrolled
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
 from vkcompute.frontend.evaluator import Evaluator
