@@ -28,7 +28,6 @@ from vkcompute.locks import Rank
 from vkcompute.representation import html_facts, nbytes
 from vkcompute.runtime.devices import DeviceInfo
 from vkcompute.runtime.graphs.graph import Graph, recording_graph
-from vkcompute.runtime.graphs.results import constant
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel, specialized_kernel
 from vkcompute.runtime.launching.reloading import ReloadingKernel
@@ -162,7 +161,7 @@ class Runtime(Context):
         if graph is not None and graph.function is not None:
             if isinstance(data, Array) and data.runtime is self:
                 return data.copy() if dtype is None else data.astype(dtype)
-            return constant(graph, lambda: self.array(data, dtype))
+            return graph.constant(lambda: self.array(data, dtype))
         self.scheduler.refuse_recording("array()", "make arrays before the recording")
         host = host_array(data, dtype)
         result = self.empty(host.shape, host.dtype)

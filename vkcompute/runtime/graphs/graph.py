@@ -50,8 +50,8 @@ class Graph:
     A lazy array that the block makes is computed where the block needs its memory, and not at all if it never does.
     Only the recording computes it: to other threads it has no elements.
 
-    `stage_upload`, `stage_download`, `report`, `require_apart`, `require_unchanged`, `own`, `owns`, `add`, `start`,
-    `buffers`, `input_buffers`, `function` and `recording` are internal and may change.
+    `constant`, `copied`, `stage_upload`, `stage_download`, `report`, `require_apart`, `require_unchanged`, `own`,
+    `owns`, `add`, `start`, `buffers`, `input_buffers`, `function` and `recording` are internal and may change.
 
     Args:
         of_function: True for the recording of a function, without default inputs.
@@ -188,6 +188,17 @@ class Graph:
         self._require_recording()
         array = allocate(self.runtime, self._temporary, shape, dtype)
         return array if self.function is None else self.function.register(array)
+
+    def constant(self, make: Callable[[], Array]) -> Array:
+        """Returns a temporary with the elements of what `make` returns now, in each run."""
+        return self.copied(current.unrecorded(make))
+
+    def copied(self, source: Array) -> Array:
+        """Returns a temporary with the elements of an array, by a recorded copy."""
+        array = self.empty(source.shape, source.dtype)
+        if array.size:
+            array.copy_from(source)
+        return array
 
     def stage_upload(self, array: HostArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
         """Returns a buffer that each run fills with the array as it is at the submit."""

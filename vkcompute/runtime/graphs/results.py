@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,7 @@ import numpy.typing as npt
 from vkcompute.runtime.graphs.graph import Graph, recording_graph
 from vkcompute.runtime.memory.array import Array, allocate
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.placeholders import Placeholder
-
-
-def constant(graph: Graph, make: Callable[[], Array]) -> Array:
-    """Returns a temporary with the elements of what `make` returns now, in each run."""
-    return _copied(graph, current.unrecorded(make))
 
 
 def temporary_of(graph: Graph, array: Array) -> Array | None:
@@ -30,14 +23,7 @@ def temporary_of(graph: Graph, array: Array) -> Array | None:
     assert graph.function is not None
     if isinstance(array.buffer, Placeholder):
         return array
-    return None if graph.function.is_earlier(array.buffer) else _copied(graph, array)
-
-
-def _copied(graph: Graph, source: Array) -> Array:
-    array = graph.empty(source.shape, source.dtype)
-    if array.size:
-        array.copy_from(source)
-    return array
+    return None if graph.function.is_earlier(array.buffer) else graph.copied(array)
 
 
 def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
