@@ -20,7 +20,7 @@ NAMES = "found", "each", "place", "places", "placed"
 """Words that say nothing about the thing that they name."""
 _GIVEN = re.compile(
     r"__main__|_version|dask_sizeof|blocks/language/math|numpy/.*|torch/__main__|compat/cuda|compat/cupyx?/.*"
-    r"|compat/numba/(config|cuda/(driver|transposition))|compat/triton/(language|backends|compiler|runtime|tools)/.*"
+    r"|compat/numba/(config|cuda/(devicearray|driver|transposition))|compat/triton/(language|backends|compiler|runtime|tools)/.*"
 )
 """Modules whose path is that of another library, or of Python."""
 
