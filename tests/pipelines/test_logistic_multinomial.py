@@ -12,7 +12,7 @@ import pytest
 from logistic_oracle import descent
 
 import vkcompute as vc
-from vkcompute.pipelines.logistic import multinomial
+from vkcompute.pipelines.logistic import array_shard
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,7 +93,7 @@ def test_weights_of_rows(gpu: vc.Runtime) -> None:
 
 
 def test_a_table_in_pieces(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multinomial, "_MAX_PIECE_NBYTES", 4 * 5 * 64)
+    monkeypatch.setattr(array_shard, "_MAX_PIECE_NBYTES", 4 * 5 * 64)
     X, y = table()
     for params in ({"max_iter": 4}, {"max_iter": 2, "batch_size": 40}):
         assert_descended(descent(**params, random_state=0, device=gpu).fit(X, y), X, y, **params)

@@ -185,7 +185,7 @@ class LogisticRegression(Estimator):
     def _training(self, table: HostArray, n_classes: int, solver: str) -> Iterator[Callable[..., Outcome]]:
         """Opens the devices. Yields `train`, of two classes by gradient descent, or `train_sharded`, bound to them.
 
-        A small table is trained on by the host.
+        A small table is trained on by the host. A device without the buffers for the shaders computes with arrays.
         """
         is_small = solver == "lbfgs" and table.size * (n_classes if n_classes > 2 else 1) <= MOST_OF_HOST
         if is_small and self.device is None:
@@ -193,6 +193,7 @@ class LogisticRegression(Estimator):
             return
         # Imported here: a loaded model predicts without Vulkan.
         from vkcompute.pipelines.logistic.sharded import train_sharded
+        from vkcompute.pipelines.logistic.step import runs_shaders
         from vkcompute.pipelines.logistic.training import train
         from vkcompute.runtime.groups.group import DeviceGroup
         from vkcompute.runtime.runtime import Runtime, current_runtime
@@ -203,7 +204,8 @@ class LogisticRegression(Estimator):
                 device = opened.enter_context(DeviceGroup(device))
             elif not isinstance(device, (Runtime, DeviceGroup)):
                 device = opened.enter_context(Runtime(device))
-            if (n_classes > 2 or solver == "lbfgs") and isinstance(device, Runtime):
+            by_host = n_classes > 2 or solver == "lbfgs"  # which makes the steps
+            if isinstance(device, Runtime) and (by_host or not runs_shaders(device)):
                 device = opened.enter_context(DeviceGroup([device]))
             yield (
                 train_on_host

@@ -11,6 +11,7 @@ from dask.delayed import delayed
 
 import vkcompute.numpy as vnp
 from vkcompute.errors import DataError
+from vkcompute.pipelines.logistic.array_shard import binary_sums
 from vkcompute.pipelines.logistic.inputs import checked_table
 from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
 from vkcompute.pipelines.logistic.sharded import optimizer_of
@@ -84,16 +85,11 @@ def _prepared(block: Any, targets: Floats, first: int) -> tuple[Array, Array]:
 
 
 def _sums(part: tuple[Array, Array], weights: Floats, intercept: float) -> Sums:
-    """Returns the sums of a chunk, in the order of `NarrowStep.read_sums`."""
-    table: Any
-    targets: Any
+    """Returns the sums of a chunk: the loss, and its derivatives by the intercept and by each weight."""
     table, targets = part
-    # s z for the label s; the cross-entropy log(1 + exp(-s z)) without overflow.
-    margin = (table @ vnp.asarray(weights) + np.float32(intercept)) * vnp.sign(targets)
-    loss = vnp.sum((vnp.log1p(vnp.exp(-abs(margin))) + vnp.maximum(-margin, 0)) * abs(targets))
-    slope = -targets / (1 + vnp.exp(vnp.minimum(margin, 80)))
-    numbers = loss.item(), vnp.sum(slope).item(), *(slope @ table).tolist()
-    return np.array(numbers, np.float64)
+    start = vnp.full((1, 1), intercept, dtype=np.float32)
+    sums = binary_sums(vnp.asarray(weights[np.newaxis]), start, table, targets[np.newaxis])
+    return np.concatenate([numbers.numpy().reshape(-1) for numbers in sums]).astype(np.float64)
 
 
 def _added(sums: list[Sums]) -> Sums:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.pipelines.logistic.array_shard import ArrayShard, binary_sums, multinomial_sums
 from vkcompute.pipelines.logistic.lbfgs import Lbfgs
 from vkcompute.pipelines.logistic.model import Model
-from vkcompute.pipelines.logistic.multinomial import MultinomialShard
 from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
 from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
+from vkcompute.pipelines.logistic.step import runs_shaders
 from vkcompute.pipelines.logistic.table import TILE_ROWS, upload
 from vkcompute.pipelines.logistic.wide import WideStep
 from vkcompute.runtime.groups.group import DeviceGroup
@@ -77,9 +78,12 @@ def _shard(
     settings: Settings,
     owner: ExitStack,
     weights: Floats,
-) -> _Shard | MultinomialShard:
+) -> _Shard | ArrayShard:
     if weights.ndim == 2:
-        return MultinomialShard(runtime, X, targets, rows, len(weights), owner)
+        sums_of = multinomial_sums(runtime, len(weights), owner)
+        return ArrayShard(runtime, X, targets, rows, len(weights), sums_of, owner)
+    if not runs_shaders(runtime):
+        return ArrayShard(runtime, X, targets[:, np.newaxis], rows, 1, binary_sums, owner)
     return _Shard(runtime, X, targets, rows, settings, owner)
 
 

@@ -24,6 +24,16 @@ MAX_ITERATIONS = 60_000
 """Loop iterations of one invocation. lavapipe silently stops after 65,535 of them in all (core/quirks.py)."""
 
 
+N_STORAGE_BUFFERS = 7
+"""Most storage buffers of a shader of these steps."""
+
+
+def runs_shaders(runtime: Runtime) -> bool:
+    """True if the device binds enough buffers for the shaders; elsewhere, array code sums over the rows."""
+    most: int = runtime.device.physical.limits["maxPerStageDescriptorStorageBuffers"]
+    return most >= N_STORAGE_BUFFERS
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
     """The rows of a step within one chunk of the table.
