@@ -33,3 +33,18 @@ def test_two_processes_train_as_one_and_end_together(tmp_path: Path, second: str
     assert [result[0] for result in results] == ["same\n", "same\n"], results
     assert processes[0].returncode == 1, "a killed process ends the others with an error"
     assert "RuntimeError" in results[0][1]
+
+
+def test_chunks_of_a_dask_array_are_predicted_by_the_workers() -> None:
+    first, drivers = os.environ.get("VK_ICD_FILENAMES"), {"VKCOMPUTE_DEVICE": ""}
+    if first and SWIFTSHADER.exists():
+        drivers["VK_ICD_FILENAMES"] = f"{first}{os.pathsep}{SWIFTSHADER}"
+    run = subprocess.run(
+        [sys.executable, Path(__file__).with_name("dask_predictions.py")],
+        env=os.environ | drivers,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.stdout == f"{len(drivers)} workers\n", run.stderr
