@@ -107,10 +107,13 @@ def kind_of(name: str) -> str:
 def kernels(kind: str, modules: Path | None) -> list[Shader]:
     """Returns the kernels for a compiler: those of the table of AMD's, and all that programs have compiled.
 
-    These are as for a large GPU, and then, with names that end with the kind, as for a device of another kind.
+    These are as for a large GPU, and then, with names that end with the kind, as for a device of another kind. Intel's
+    compilers take minutes for some recorded block programs of the large GPU, and get their own instead.
     """
     vendor = amd.INTEL if kind == "intel" else amd.AMD
-    listed = [*amd.shaders(vendor), *(recorded.shaders(modules / "gpu") if modules else ())]
+    listed = [*amd.shaders(vendor)]
+    if modules and kind != "intel":
+        listed += recorded.shaders(modules / "gpu")
     if kind == "gpu":
         return listed
     own = [*amd.kernels(vendor.like(named(recorded.PROFILES[kind])))]

@@ -20,7 +20,10 @@ def items() -> Items:
     by_name: dict[str, Item] = {}
     for name, n_groups in (("few", 60), ("many", 20_000), ("almost all", 10 * _N)):
         by_name[f"groups, {name}"] = partial(_grouped, n_groups)
-    others = joins, members, sorted_segments, scanned_segments, order_statistics, partitions, scatters, pooling
+    others = (
+        distinct_rows, joins, members, sorted_segments, scanned_segments, order_statistics, partitions, scatters,
+        pooling,
+    )  # fmt: skip
     return by_name | {item.__name__.replace("_", " "): item for item in others}
 
 
@@ -43,6 +46,14 @@ def _grouped(n_groups: int, session: Session) -> None:
         equal_integers(groups.rows, firsts[order])
         equal_integers(groups.numbers, np.argsort(order)[numbers.ravel()])
         equal_integers(groups.counts, counts[order])
+
+
+def distinct_rows(session: Session) -> None:
+    """The first of equal rows, and distinct values with NaN, where nearly all differ."""
+    x = np.round(_floats(_N), 4)
+    x[::1111] = np.nan
+    equal_integers(rows.unique(session.gpu.array(x)), np.sort(np.unique(x, return_index=True)[1]))
+    equal(vnp.unique(session.gpu.array(x)), np.unique(x))
 
 
 def joins(session: Session) -> None:
