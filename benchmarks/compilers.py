@@ -153,7 +153,7 @@ def summary(name: str, shaders: Sequence[Shader], outcomes: Sequence[Outcome]) -
             continue
         statistics = outcome.statistics
         device, driver = statistics.device.strip(), statistics.driver
-        tells |= statistics.spills is not None
+        tells |= statistics.spills is not None or statistics.scratch_nbytes is not None
         if statistics.spills or statistics.scratch_nbytes:
             spilled[shader.name] = statistics.spills or f"{statistics.scratch_nbytes} bytes"
     counts = _counts(name, shaders, refused)
