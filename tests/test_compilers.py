@@ -179,3 +179,12 @@ def test_what_a_program_compiles_is_recorded(compilers: ModuleType, tmp_path: Pa
     assert [shader.name for shader in shaders] == ["saxpy #1", "saxpy #2"]
     assert all(load(shader.spirv).interface.bindings for shader in shaders)
     assert compilers.recorded.run(("examples/none.py",), "poor", tmp_path).startswith("status 2: ")
+
+
+def test_block_programs_are_recorded_for_subgroups_of_a_gpu(compilers: ModuleType, tmp_path: Path) -> None:
+    """Software drivers with a profile have none of one size: programs exchange by workgroup memory, and spill."""
+    assert compilers.recorded.run(("examples/triton_softmax.py",), "gpu", tmp_path) == ""
+    shaders = [*compilers.recorded.shaders(tmp_path)]
+    assert {shader.subgroup_size for shader in shaders} == {32}
+    used = {name for shader in shaders for name in load(shader.spirv).interface.capabilities}
+    assert "GroupNonUniformShuffle" in used
