@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ from vkcompute.compiled.arguments import kind_of_array, kind_of_number  # noqa: 
 from vkcompute.compiled.block_access import SINGLE  # noqa: E402
 from vkcompute.compiled.blocks import wide  # noqa: E402
 from vkcompute.compiled.specialization import CompileOptions  # noqa: E402
+from vkcompute.core.device_profile import DeviceProfile  # noqa: E402
+from vkcompute.dtypes import TABLE  # noqa: E402
 from vkcompute.frontend.source import definition_of  # noqa: E402
 from vkcompute.ir import FLOAT32, FLOAT64, Target  # noqa: E402
 from vkcompute.jit.compilation.build import specialize as specialize_kernel  # noqa: E402
@@ -53,6 +56,8 @@ from vkcompute.runtime.launching.radv import compile_for  # noqa: E402
 from vkcompute.runtime.tuning import ON_GPU, ON_INTEL, Tuning  # noqa: E402
 
 _OPTIONS = CompileOptions(target=Target(keeps_loop_results=True, preserved_floats=(16, 32, 64)))
+_SUBGROUPS = 0xFF
+"""All of Vulkan's subgroup operations, as bits."""
 FAMILIES = "vega10", "navi10", "navi21"
 RECORD = HERE / "results" / "amd.json"
 FIGURES = (
@@ -70,14 +75,36 @@ Table = dict[str, dict[str, dict[str, Any]]]
 
 
 class Vendor(NamedTuple):
-    """The GPUs of a vendor, as block programs are compiled for them.
+    """The GPUs of a vendor, as kernels are compiled for them.
 
     Attributes:
         tuning, target: of their devices.
+        options: of kernels.
     """
 
     tuning: Tuning
     target: tile.Target
+    options: CompileOptions = _OPTIONS
+
+    def like(self, profile: DeviceProfile) -> Vendor:
+        """Returns the vendor's GPUs with what the device of a profile has, and no more."""
+        limits = profile.limits
+        preserved = [n for n in (16, 32, 64) if limits[f"shaderSignedZeroInfNanPreserveFloat{n}"]]
+        target = replace(
+            self.options.target,
+            preserved_floats=(*preserved,),
+            max_storage_buffers=limits["maxPerStageDescriptorStorageBuffers"],
+            max_invocations=limits["maxComputeWorkGroupInvocations"],
+            missing_types=tuple([row.name for row in TABLE if not profile.lacks.isdisjoint(row.native)]),
+        )
+        shuffles = limits["requiredSubgroupSizeStages"] and limits["subgroupSupportedOperations"] == _SUBGROUPS
+        blocks = self.target._replace(
+            subgroup_size=self.target.subgroup_size if shuffles else 1,
+            max_invocations=min(self.target.max_invocations, target.max_invocations or 0),
+            shared_nbytes=limits["maxComputeSharedMemorySize"],
+            overlays="workgroupMemoryExplicitLayout" not in profile.lacks,
+        )
+        return Vendor(self.tuning, blocks, self.options._replace(target=target))
 
     @property
     def product_tile(self) -> dict[str, Any]:
@@ -110,18 +137,26 @@ REDUCTIONS = ("a + b", "float32"), ("a + b", "float64"), ("a + b", "uint8"), ("m
 
 def shaders(vendor: Vendor = AMD) -> Iterator[Shader]:
     """Yields all kernels of the table, as a vendor's GPUs get them."""
-    yield from _of_the_wheel()
+    for path in sorted((HERE.parent / "vkcompute" / "_spv").glob("*.spv")):
+        yield Shader(f"wheel: {path.stem}", path.read_bytes(), {0: 256} if path.stem.startswith("multiply") else {})
     for path in sorted((HERE / "shaders").glob("*.comp")):
         yield Shader(f"GLSL: {path.stem}", vc.glsl(path, optimize=True))
+    yield from kernels(vendor)
+
+
+def kernels(vendor: Vendor) -> Iterator[Shader]:
+    """Yields the kernels that are compiled for a device, other than those in GLSL."""
+    options, most = vendor.options, vendor.target.max_invocations
     works = [(work.kernel, [*work.arrays, *work.numbers], work.local) for work in workloads(full=False)]
     vectors = [np.zeros((3, 8), np.float32)] * 2
     works += [(n_body.drift, [*vectors, 0.01], None), (logreg_kernels.descend, [vectors[0], vectors[0][0], 0.1], None)]
     for fast_math in (False, True):
-        yield from [_python(*work, fast_math=fast_math) for work in works]
-    yield from [elementwise(expression, dtypes.split()) for expression, dtypes in ELEMENTWISE]
-    yield elementwise("x + y", ["float32", "float32"], ((True, True), (False, True)))
-    yield from [_reduction(expression, dtype) for expression, dtype in REDUCTIONS]
-    yield from radix_sorts()
+        yield from [_python(*work, options._replace(fast_math=fast_math)) for work in works]
+    yield from [elementwise(options, expression, dtypes.split()) for expression, dtypes in ELEMENTWISE]
+    yield elementwise(options, "x + y", ["float32", "float32"], ((True, True), (False, True)))
+    yield from [_reduction(options, expression, dtype) for expression, dtype in REDUCTIONS]
+    if most >= radix_tiles.INVOCATIONS:
+        yield from radix_sorts(options)
     yield from block_programs(vendor)
     yield matrix_product(vendor)
     yield from functions_of_networks(vendor)
@@ -129,7 +164,7 @@ def shaders(vendor: Vendor = AMD) -> Iterator[Shader]:
 
 def block_programs(vendor: Vendor) -> Iterator[Shader]:
     """Yields programs of Triton's tutorials, sorts and scans, for the number of warps of the default."""
-    block = partial(_block, vendor.target)
+    block = partial(_block, vendor)
     yield block("softmax_kernel", triton_softmax.softmax_kernel, [*_floats(2), _INT, _INT], BLOCK_SIZE=1024)
     yield block("block_add", block_add, [*_floats(3), _INT], BLOCK=1024)
     yield block("dropout", triton_dropout.dropout_kernel, [*_floats(2), _INT, float, _ODD], BLOCK_SIZE=1024)
@@ -173,30 +208,23 @@ def _floats(n: int, dtype: str = "float32") -> list[ArrayType]:
 
 
 def _block(
-    target: tile.Target, name: str, program: triton.JITFunction, signature: Sequence[Any], **constants: Any
+    vendor: Vendor, name: str, program: triton.JITFunction, signature: Sequence[Any], **constants: Any
 ) -> Shader:
     """Returns a program whose constants are its last parameters, in their order."""
     values = dict(enumerate(constants.values(), len(signature)))
-    options = BlockOptions(4, target, _OPTIONS)
+    options = BlockOptions(4, vendor.target, vendor.options)
     compiled = specialize_block(program.definition, values, dict(enumerate(signature)), options)
     return Shader(f"block: {name}", compiled.spirv, subgroup_size=compiled.subgroup_size)
 
 
-def _of_the_wheel() -> Iterator[Shader]:
-    """The shaders with their default constants, but for the local size of the multiply."""
-    for path in sorted((HERE.parent / "vkcompute" / "_spv").glob("*.spv")):
-        yield Shader(f"wheel: {path.stem}", path.read_bytes(), {0: 256} if path.stem.startswith("multiply") else {})
-
-
-def _python(kernel: Any, args: Sequence[Any], local: Sequence[int] | None, *, fast_math: bool) -> Shader:
+def _python(kernel: Any, args: Sequence[Any], local: Sequence[int] | None, options: CompileOptions) -> Shader:
     signature = tuple([kind_of_array(arg) if isinstance(arg, np.ndarray) else kind_of_number(arg) for arg in args])
     size = None if local is None else (*local, 1, 1)[:3]
-    options = _OPTIONS._replace(local_size=size, fast_math=fast_math)
-    spirv = specialize_kernel(definition_of(kernel.__wrapped__), signature, options).spirv
-    return Shader(f"Python: {kernel.__name__}{', fast_math' if fast_math else ''}", spirv)
+    spirv = specialize_kernel(definition_of(kernel.__wrapped__), signature, options._replace(local_size=size)).spirv
+    return Shader(f"Python: {kernel.__name__}{', fast_math' if options.fast_math else ''}", spirv)
 
 
-def radix_sorts() -> Iterator[Shader]:
+def radix_sorts(options: CompileOptions) -> Iterator[Shader]:
     """Yields the kernels of a pass of a radix sort: of words, of numbers of 64 bits, and of words with their order."""
     words, order = np.zeros(1, np.uint32), np.zeros(1, np.int32)
     local = radix_tiles.INVOCATIONS, 1, 1
@@ -206,25 +234,27 @@ def radix_sorts() -> Iterator[Shader]:
             (kernels.count, [words, order, *[1] * 5]),
             (kernels.move, [words, order, order, words, order, *[1] * 6]),
         ):
-            shader = _python(kernel, args, local, fast_math=False)
+            shader = _python(kernel, args, local, options)
             yield shader._replace(name=f"radix sort: {kernel.__name__}, {name}")
 
 
-def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bool, ...]] | None = None) -> Shader:
+def elementwise(
+    options: CompileOptions, expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bool, ...]] | None = None
+) -> Shader:
     """Returns a function of arrays as a GPU gets it; masks are those of broadcasting.py."""
     function = vc.elementwise(expression)
     signature = tuple([(np.dtype(name).char, 1) for name in dtypes])
     block = SINGLE if masks else wide([np.dtype(name).itemsize for name in dtypes])
-    key = signature, masks or ((True,),) * len(dtypes), (), (), block, _OPTIONS
+    key = signature, masks or ((True,),) * len(dtypes), (), (), block, options
     spirv = function._launch._programs.specialized(*key).spirv
     return Shader(f"elementwise: {expression}, {', '.join(dtypes)}{', broadcast' if masks else ''}", spirv)
 
 
-def _reduction(expression: str, dtype: str) -> Shader:
+def _reduction(options: CompileOptions, expression: str, dtype: str) -> Shader:
     """Returns the last stage of a reduction of a row, by workgroups."""
     key = FLOAT64 if dtype == "float64" else FLOAT32, None, ((np.dtype(dtype).char, 1),), ((True,),)
     form = StagePattern("cooperative", BLOCKS, True, wide([np.dtype(dtype).itemsize]))
-    spirv = vc.reduce(expression, 0)._launch._first.specialized(*key, form, None, _OPTIONS).spirv
+    spirv = vc.reduce(expression, 0)._launch._first.specialized(*key, form, None, options).spirv
     return Shader(f"reduce: {expression}, {dtype}", spirv)
 
 
@@ -261,7 +291,7 @@ def _library(vendor: Vendor, name: str, program: JITFunction, constants: Mapping
     values = {at: constants[each] for at, each in enumerate(program.arg_names) if each in constants}
     others = [(at, each) for at, each in enumerate(program.arg_names) if at not in values]
     signature = {at: _floats(1)[0] if item.endswith("_ptr") else _ODD for at, item in others}
-    compiled = specialize_block(program.definition, values, signature, BlockOptions(4, vendor.target, _OPTIONS))
+    compiled = specialize_block(program.definition, values, signature, BlockOptions(4, vendor.target, vendor.options))
     return Shader(name, compiled.spirv, subgroup_size=compiled.subgroup_size)
 
 

@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -24,6 +24,7 @@ import amd
 import recorded
 
 from vkcompute import VkComputeError
+from vkcompute.core.device_profile import named
 from vkcompute.runtime.launching.imitated_gpu import ImitatedGPU, Outcome, Shader, outcomes_on
 
 RECORD = Path(__file__).resolve().parent / "results" / "compilers.json"
@@ -106,15 +107,20 @@ def kind_of(name: str) -> str:
 def kernels(kind: str, modules: Path | None) -> list[Shader]:
     """Returns the kernels for a compiler: those of the table of AMD's, and all that programs have compiled.
 
-    These are as for a large GPU, and as for a device of the kind, where that is another.
+    These are as for a large GPU, and then, with names that end with the kind, as for a device of another kind. Intel's
+    compilers take minutes for some recorded block programs of the large GPU, and get their own instead.
     """
-    listed = [*amd.shaders(amd.INTEL if kind == "intel" else amd.AMD)]
-    if modules is None:
+    vendor = amd.INTEL if kind == "intel" else amd.AMD
+    listed = [*amd.shaders(vendor)]
+    if modules and kind != "intel":
+        listed += recorded.shaders(modules / "gpu")
+    if kind == "gpu":
         return listed
-    listed += recorded.shaders(modules / "gpu")
-    known = {shader.spirv for shader in listed}
-    own = [shader for shader in recorded.shaders(modules / kind) if shader.spirv not in known]
-    return listed + [shader._replace(name=f"{shader.name}, {kind}") for shader in own]
+    own = [*amd.kernels(vendor.like(named(recorded.PROFILES[kind])))]
+    own += recorded.shaders(modules / kind) if modules else ()
+    known = {shader.spirv for shader in own}
+    others = [shader for shader in listed if shader.spirv not in known]
+    return others + [shader._replace(name=f"{shader.name}, {kind}") for shader in own]
 
 
 def outcomes_of(gpu: ImitatedGPU, shaders: Sequence[Shader]) -> list[Outcome]:
@@ -137,7 +143,7 @@ def row(gpu: ImitatedGPU, shaders: Sequence[Shader]) -> Row:
 
 
 def summary(name: str, shaders: Sequence[Shader], outcomes: Sequence[Outcome]) -> Row:
-    """Returns the device, the driver, the number of kernels, those that spill, those refused by reasons."""
+    """Returns a row of the table: the kernels that spill, and those refused by reasons."""
     refused: dict[str, list[str]] = {}
     spilled: dict[str, Any] = {}
     device, driver, tells = "", "", False
@@ -147,11 +153,23 @@ def summary(name: str, shaders: Sequence[Shader], outcomes: Sequence[Outcome]) -
             continue
         statistics = outcome.statistics
         device, driver = statistics.device.strip(), statistics.driver
-        tells |= statistics.spills is not None
+        tells |= statistics.spills is not None or statistics.scratch_nbytes is not None
         if statistics.spills or statistics.scratch_nbytes:
             spilled[shader.name] = statistics.spills or f"{statistics.scratch_nbytes} bytes"
-    spills = spilled if tells else None
-    return {"device": device or name, "driver": driver, "kernels": len(shaders), "spills": spills, "refused": refused}
+    counts = _counts(name, shaders, refused)
+    return {"device": device or name, "driver": driver, **counts, "spills": spilled if tells else None}
+
+
+def _counts(name: str, shaders: Sequence[Shader], refused: Mapping[str, Sequence[str]]) -> Row:
+    """Returns the kind of device, the numbers of all kernels and of those for such a device, and the refusals."""
+    kind = kind_of(name)
+
+    def n_own(names: Iterable[str]) -> int:
+        return sum(kind == "gpu" or name.endswith(f", {kind}") for name in names)
+
+    own = n_own(shader.name for shader in shaders)
+    own_refused = n_own(name for names in refused.values() for name in names)
+    return {"kind": kind, "kernels": len(shaders), "own": [own - own_refused, own], "refused": dict(refused)}
 
 
 def reason(message: str, name: str) -> str:
@@ -173,13 +191,7 @@ def metal(shaders: Sequence[Shader]) -> Row:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 refused.setdefault(done.stderr.strip().splitlines()[-1], []).append(shader.name)
-    return {
-        "device": "Apple",
-        "driver": "spirv-cross, Metal 3.0",
-        "kernels": len(shaders),
-        "spills": None,
-        "refused": refused,
-    }
+    return {"device": "Apple", "driver": "spirv-cross, Metal 3.0", **_counts("Metal", shaders, refused), "spills": None}
 
 
 def text(name: str, row: Row) -> str:

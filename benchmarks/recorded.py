@@ -80,6 +80,7 @@ def run(program: Sequence[str], kind: str, folder: Path) -> str:
     }
     command = [sys.executable, str(ROOT / program[0]), *program[1:]]
     with tempfile.TemporaryDirectory() as where:
+        env["VKCOMPUTE_CACHE_DIR"] = where  # an empty one: the recorder sees what is compiled
         try:
             done = subprocess.run(
                 command, cwd=where, env=env, capture_output=True, text=True, timeout=_LIMIT_S, check=False

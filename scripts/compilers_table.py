@@ -32,17 +32,20 @@ def rows() -> list[Row]:
 
 def page(text: str, rows: Sequence[Row]) -> str:
     """Returns the page with the table of these rows."""
-    head = "compiler", "device", "compiled", "spill", "refused"
+    head = "compiler", "device", "compiled", "for such a device", "of those spill", "refused"
     return replaced(text, START, END, "\n\n".join([START, table(head, [_cells(row) for row in rows]), END]))
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     n_compiled = row["kernels"] - sum(map(len, row["refused"].values()))
-    spills = "not told" if row["spills"] is None else _some([*row["spills"]]) or "none"
+    kind = row.get("kind", "gpu")
+    own = [name for name in row["spills"] or () if kind == "gpu" or name.endswith(f", {kind}")]
+    spills = "not told" if row["spills"] is None else _some(own) or "none"
     return (
         row["driver"],
         row["device"],
         f"{n_compiled} of {row['kernels']}",
+        "{} of {}".format(*row["own"]) if "own" in row else "not told",
         spills,
         _refusals(row["refused"]) or "none",
     )

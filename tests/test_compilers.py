@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import vkcompute as vc
+from vkcompute.core.device_profile import named
 from vkcompute.errors import MissingFeature, VkComputeError
 from vkcompute.runtime.launching.imitated_gpu import Compilation, ImitatedGPU, Shader, outcomes_on
 from vkcompute.runtime.launching.program import load
@@ -23,6 +24,8 @@ sys.path[:0] = [str(ROOT / "scripts")]
 
 import compilers_table  # noqa: E402
 
+WIDE = {"Float64", "Int64", "Int16", "Int8", "Float16"}
+"""SPIR-V's names of types that a device may lack."""
 DOUBLED = """
 layout(local_size_x = 64) in;
 layout(binding = 0) buffer A { float a[]; };
@@ -65,7 +68,9 @@ def test_spills_and_refusals_are_counted_by_their_reasons(compilers: ModuleType)
     assert row == {
         "device": "Arc",
         "driver": "anv",
+        "kind": "gpu",
         "kernels": 6,
+        "own": [3, 6],
         "spills": {"spilled": 3, "scratch": "64 bytes"},
         "refused": {
             "capability Float64 needs the feature shaderFloat64": ["wide", "wider"],
@@ -74,7 +79,31 @@ def test_spills_and_refusals_are_counted_by_their_reasons(compilers: ModuleType)
     }
     assert "3 of 6 kernels compiled" in compilers.text("dg2", row)
     page = compilers_table.page(compilers_table.START + compilers_table.END, [row])
-    assert "| anv | Arc | 3 of 6 | spilled, scratch | 2: shaderFloat64; 1: the compiler for dg2 was ended" in page
+    assert (
+        "| anv | Arc | 3 of 6 | 3 of 6 | spilled, scratch | 2: shaderFloat64; 1: the compiler for dg2 was ended" in page
+    )
+
+
+def test_kernels_for_a_poorer_device_are_counted_apart(compilers: ModuleType) -> None:
+    """Those for a larger device may be refused; the others are what the library makes for such a device."""
+    shaders = [Shader(name, b"") for name in ("sum", "wide", "sum, poor", "wide, poor", "poor")]
+    outcomes = [compilation(spills=9), MissingFeature("no"), compilation(spills=1), MissingFeature("no"), compilation()]
+    row = compilers.summary("freedreno 660", shaders, outcomes)
+    assert (row["kind"], row["kernels"], row["own"]) == ("poor", 5, [1, 2])
+    page = compilers_table.page(compilers_table.START + compilers_table.END, [row])
+    assert "| anv | Arc | 3 of 5 | 1 of 2 | sum, poor | 2: no |" in page
+
+
+@pytest.mark.parametrize(("kind", "lacks"), [("apple", {"Float64"}), ("poor", {*WIDE})])
+def test_a_poorer_device_gets_no_type_that_it_lacks(compilers: ModuleType, kind: str, lacks: set[str]) -> None:
+    amd = compilers.amd
+    vendor = amd.AMD.like(named(compilers.recorded.PROFILES[kind]))
+    listed = [amd.elementwise(vendor.options, expression, dtypes.split()) for expression, dtypes in amd.ELEMENTWISE]
+    used = {name for shader in listed for name in load(shader.spirv).interface.capabilities}
+    assert used & WIDE == WIDE - lacks
+    block = load(next(amd.block_programs(vendor)).spirv).interface
+    assert not any(name.startswith("GroupNonUniform") for name in block.capabilities)
+    assert block.local_size.effective({})[0] <= vendor.target.max_invocations
 
 
 def test_a_kernel_at_which_the_compiler_ends_is_tried_again_alone(
@@ -150,3 +179,12 @@ def test_what_a_program_compiles_is_recorded(compilers: ModuleType, tmp_path: Pa
     assert [shader.name for shader in shaders] == ["saxpy #1", "saxpy #2"]
     assert all(load(shader.spirv).interface.bindings for shader in shaders)
     assert compilers.recorded.run(("examples/none.py",), "poor", tmp_path).startswith("status 2: ")
+
+
+def test_block_programs_are_recorded_for_subgroups_of_a_gpu(compilers: ModuleType, tmp_path: Path) -> None:
+    """Software drivers with a profile have none of one size: programs exchange by workgroup memory, and spill."""
+    assert compilers.recorded.run(("examples/triton_softmax.py",), "gpu", tmp_path) == ""
+    shaders = [*compilers.recorded.shaders(tmp_path)]
+    assert {shader.subgroup_size for shader in shaders} == {32}
+    used = {name for shader in shaders for name in load(shader.spirv).interface.capabilities}
+    assert "GroupNonUniformShuffle" in used

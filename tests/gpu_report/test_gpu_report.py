@@ -329,6 +329,7 @@ ITEMS = (
     (".figures.devices", "chosen"), (".figures.rates", "launch"), (".figures.rates", "arithmetic int32"),
     (".figures.functions", "add"), (".figures.calls", "sum"), (".figures.overlap", "stream"),
     (".figures.statistics", "Python: loops"), (".checks.kernels", "barriers"), (".checks.arrays", "scans int32"),
+    (".checks.tables", "groups, many"), (".checks.tables", "sorted segments"),
     (".checks.blocks", "loops"), (".checks.shaders", "multiply float32"), (".checks.scheduling", "a graph"),
     (".checks.integers", "integers 0"), (".checks.matrices", "int8 to int32, 16 x 16 x 16"),
 )  # fmt: skip

@@ -112,7 +112,7 @@ FIGURES: dict[str, dict[str, Any]] = {
         "Spills to reg": 5, "Code size": 480, "Number of GPRs": 24, "SLM size": 16,
     },
     "honeykrisp": {"Instructions": 20, "ALU": 13, "Code size": 128, "GPRs": 31, "Scratch": 16, "Spills": 2},
-    "v3dv": {"Instruction Count": 45, "Thread Count": 2, "Spill Size": 0, "TMU Spills": 2},
+    "v3dv": {"Instruction Count": 45, "Thread Count": 2, "Spill Size": 128, "TMU Spills": 128},
     "turnip": {"Max Waves Per Core": 16, "Instruction Count": 54, "Code size": 64, "Registers used": 4},
 }  # fmt: skip
 
@@ -123,7 +123,7 @@ FIGURES: dict[str, dict[str, Any]] = {
     [
         ("nvk", 24, 2, 16, 30),
         ("honeykrisp", 31, 2, 16, 20),
-        ("v3dv", None, 2, None, 45),
+        ("v3dv", None, None, 128, 45),
         ("turnip", 4, None, None, 54),
     ],
 )

@@ -41,6 +41,7 @@ PARTS = (
     Part("matrices", "products by cooperative matrices", ".checks.matrices", 40, 30),
     Part("integers", "random kernels of integers", ".checks.integers", 40, 20),
     Part("kernels", "kernels in Python: dtypes and features", ".checks.kernels", 60, 30),
+    Part("tables", "hash tables, joins, segments and order statistics", ".checks.tables", 40, 30),
     Part("overlap", "overlap of queues and copies", ".figures.overlap", 40, 30),
     Part("blocks", "block programs", ".checks.blocks", 60, 30),
     Part("arrays", "functions of arrays, compared with NumPy", ".checks.arrays", 90, 30),

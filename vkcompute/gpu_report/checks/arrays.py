@@ -31,7 +31,7 @@ def items() -> Items:
     others = (
         functions_of_floats, complex_numbers, reductions_of_functions, axes, variances, indexing, segments, selections,
         unique_values, histograms, fourier_transforms, decompositions, random_arrays, networks, convolutions,
-        attention, graphs_of_arrays,
+        attention, functions_of_lines, graphs_of_arrays,
     )  # fmt: skip
     return by_name | {item.__name__.replace("_", " "): item for item in others}
 
@@ -196,6 +196,7 @@ def indexing(session: Session) -> None:
     at, columns = random.integers(-60, 60, 77), random.integers(0, 100, 77)
     array = session.gpu.array(x)
     equal(array[session.gpu.array(at)], x[at])
+    equal(array[session.gpu.array(np.abs(at).astype(np.uint32) % 60)], x[np.abs(at) % 60])
     equal(array[session.gpu.array(at), session.gpu.array(columns)], x[at, columns])
     equal(array[array > 0.5], x[x > 0.5])
     changed, target = session.gpu.array(x), x.copy()
@@ -231,10 +232,12 @@ def unique_values(session: Session) -> None:
 
 
 def histograms(session: Session) -> None:
-    """A histogram of floats."""
+    """Histograms of floats, in bins of about equal width and in others."""
     x = _numbers("float32", 40_000)
     edges = np.linspace(-3, 3, 41, dtype=np.float32)
     equal_integers(vnp.histogram(session.gpu.array(x), session.gpu.array(edges))[0], np.histogram(x, edges)[0])
+    counts, ends = vnp.histogram(session.gpu.array(x), 40)
+    equal_integers(counts, np.histogram(x, ends.numpy())[0])
 
 
 def fourier_transforms(session: Session) -> None:
@@ -244,6 +247,9 @@ def fourier_transforms(session: Session) -> None:
         spectrum = vnp.fft.fft(session.gpu.array(x))
         equal(spectrum, np.fft.fft(x.astype(np.float64)).astype(spectrum.dtype), 1e-4)
         equal(vnp.real(vnp.fft.ifft(spectrum)), x, 1e-4)
+        half = vnp.fft.rfft(session.gpu.array(x))
+        equal(half, np.fft.rfft(x.astype(np.float64)).astype(half.dtype), 1e-4)
+        equal(vnp.fft.irfft(half, n), x, 1e-4)
 
 
 def decompositions(session: Session) -> None:
@@ -274,6 +280,18 @@ def networks(session: Session) -> None:
         weight = _numbers("float32", 30 * n).reshape(30, n)
         result = nn.linear(session.gpu.array(x), session.gpu.array(weight))
         equal(result, (exact @ weight.T).astype(x.dtype), 1e-5)
+
+
+def functions_of_lines(session: Session) -> None:
+    """Logarithms of sums of powers, variances, and division by the root of the mean square."""
+    x = _numbers("float32", 20_000).reshape(20, 1000)
+    array, exact = session.gpu.array(x), x.astype(np.float64)
+    sums = np.log(np.exp(exact).sum(-1, keepdims=True))
+    equal(nn.log_softmax(array, dim=-1), (exact - sums).astype(x.dtype), 1e-5)
+    equal(nn.logsumexp(array, 1), sums[:, 0].astype(x.dtype), 1e-5)
+    scale = np.sqrt((exact**2).mean(-1, keepdims=True) + 1e-6)
+    equal(nn.rms_norm(array, (1000,), eps=1e-6), (exact / scale).astype(x.dtype), 1e-5)
+    equal(nn.var_mean(array, -1)[0], exact.var(-1, ddof=1).astype(x.dtype), 1e-5)
 
 
 def convolutions(session: Session) -> None:

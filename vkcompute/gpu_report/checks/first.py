@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from vkcompute.gpu_report.checks import arrays, blocks, kernels, scheduling, shaders
+from vkcompute.gpu_report.checks import arrays, blocks, kernels, scheduling, shaders, tables
 from vkcompute.gpu_report.items import Items
 
 _NAMES = {
     kernels: ("arithmetic float32", "barriers", "atomics", "subgroups", "loops", "functions"),
     arrays: ("elementwise float32", "reductions float32", "scans int32", "sort float32", "matmul float32", "networks"),
+    tables: ("groups, many", "sorted segments"),
     blocks: ("products", "orders", "loops"),
     shaders: ("multiply float32", "logistic regression"),
     scheduling: ("hazards", "a graph", "a stream"),

@@ -11,14 +11,15 @@ from vkcompute.core.physical import PhysicalDevice
 from vkcompute.errors import MissingFeature
 
 # Per figure, the names that drivers give it, where its unit is the same; those of one driver are added. They are of
-# radv (Subgroups per SIMD), anv (Cycle Count), turnip (Max Waves Per Core), panvk and honeykrisp (Spills), v3dv (TMU
-# Spills), nvk (Number of GPRs), NVIDIA (Register Count).
+# radv (Subgroups per SIMD), anv (Cycle Count), turnip (Max Waves Per Core), panvk and honeykrisp (Spills), v3dv (Spill
+# Size), nvk (Number of GPRs), NVIDIA (Register Count). v3dv's "TMU Spills" are the bytes of Spill Size once more, as
+# Mesa 25.0.7 writes the same variable.
 _NAMES: dict[str, tuple[str, ...]] = {
     "registers": ("VGPRs", "Registers used", "Register Count", "GPRs", "Number of GPRs"),
-    "spills": ("Spilled SGPRs", "Spilled VGPRs", "Spill Count", "Spills", "TMU Spills", "Spills to memory"),
+    "spills": ("Spilled SGPRs", "Spilled VGPRs", "Spill Count", "Spills", "Spills to memory"),
     "occupancy": ("Subgroups per SIMD", "Max Waves Per Core"),
     "shared_nbytes": ("LDS size", "Workgroup Memory Size"),
-    "scratch_nbytes": ("Scratch size", "Scratch Memory Size", "Scratch", "SLM size"),
+    "scratch_nbytes": ("Scratch size", "Scratch Memory Size", "Scratch", "SLM size", "Spill Size"),
     "instructions": ("Instructions", "Instruction Count", "Instruction count"),
     "latency": ("Latency", "Cycle Count"),
     "busy_cycles": ("Inverse Throughput",),
