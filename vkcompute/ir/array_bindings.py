@@ -137,8 +137,16 @@ def _index_bytes(memory: Memory) -> int:
 def _excess(function: Function, target: Target) -> int:
     """Returns the number of storage buffers that the target does not bind."""
     n = sum(not memory.texels for memory in function.buffers)
-    loops = target.cuts_loops and any(op.code == "loop" for op in walk(function.body))
+    loops = target.cuts_loops and any(map(_loops, walk(function.body)))
     return 0 if target.max_storage_buffers is None else n + loops - target.max_storage_buffers
+
+
+def _loops(op: Op) -> bool:
+    """True for a loop, and for an operation that later passes replace by one."""
+    if op.code in _ATOMIC:
+        assert op.memory is not None
+        return op.memory.element.bits < 32
+    return op.code == "loop" or (op.code == "rem" and element_of(op.type).kind == "f")
 
 
 def _word(memory: Memory) -> Type:
