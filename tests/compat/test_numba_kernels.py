@@ -9,7 +9,6 @@ import pytest
 
 from vkcompute.compat.numba import cuda, float32, float64, int32, uint32
 from vkcompute.compat.numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform_float32
-from vkcompute.compat.numba.errors import TypingError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning"),
