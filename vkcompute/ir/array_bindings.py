@@ -93,11 +93,7 @@ def _free(function: Function, arrays: Sequence[Memory], accesses: Sequence[Op]) 
     atomic = {op.memory for op in accesses if op.code in _ATOMIC}
     written = {op.memory for op in accesses if op.operation.writes}
     fixed = {op.memory for op in accesses if op.code == "length"}
-    fixed |= {
-        memory
-        for memory in function.buffers
-        if memory.texels or memory.for_host or memory.parts > 1 or memory not in arrays
-    }
+    fixed |= {memory for memory in function.buffers if memory.texels or memory.for_host or memory not in arrays}
     free = [memory for memory in reversed(function.buffers) if memory not in fixed]
     free.sort(key=lambda memory: (memory in atomic, memory in written))
     return {memory: memory.type if memory in atomic else _word(memory) for memory in free}
@@ -158,7 +154,8 @@ def _word(memory: Memory) -> Type:
 
 def _replace(function: Function, kind: Type, members: Sequence[Memory]) -> None:
     """Replaces the members of a pack by the pack, which becomes the last buffer; those of other widths are views."""
-    pack = Memory("pack", element_of(kind), lanes=members[0].lanes)
+    parts_of_words = max(member.parts for member in members)
+    pack = Memory("pack", element_of(kind), lanes=members[0].lanes, parts=parts_of_words)
     starts = {member: function.push(f"{member.name}.start", UINT32) for member in members}
     function.buffers = [buffer for buffer in function.buffers if buffer not in members] + [pack]
     width = _index_bytes(pack)
