@@ -97,7 +97,7 @@ float64:  ## float64 by words: ten million pairs per operation
 	@$(SETUP) test
 	@$(RUN) scripts/float64.py $(ARGS)
 
-profiles:  ## the demo, tutorials, training and functions under each profile of a device
+profiles:  ## the demo, tutorials and others under each profile
 	@$(SETUP) test
 	@$(RUN) scripts/profiles.py $(ARGS)
 
