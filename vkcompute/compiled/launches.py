@@ -210,9 +210,10 @@ class _Phased:
         """Launches all phases, without a plan; returns the future of the last."""
         at, n = len(arrays) - bool(self._loaded.specialization.sites), self._n_pushes  # before the buffer of reports
         bound = [*arrays[:at], self._kept, *arrays[at:]]
-        futures = [
-            self._loaded.run([*pushes[:n], *further, *pushes[n:]], grid, queue, bound) for further in self._further
-        ]
+        with runtime_of(self._loaded.kernel).scheduler.device.lock:  # nothing else comes between them
+            futures = [
+                self._loaded.run([*pushes[:n], *further, *pushes[n:]], grid, queue, bound) for further in self._further
+            ]
         return futures[-1]
 
 

@@ -47,7 +47,7 @@ class _Lifetimes:
         self._n = 0
         self._count(body)
         ops = walk(body)
-        defined = {op: self._at[op][0] for op in ops if op.has_result}
+        defined: dict[Value, int] = {op: self._at[op][0] for op in ops if op.has_result}
         for op in ops:
             defined |= dict.fromkeys(op.params, self._at[op][0]) | dict.fromkeys(op.results, self._at[op][1])
         uses: dict[Value, list[int]] = {value: [] for value in defined if value not in free}
@@ -103,7 +103,10 @@ class _Division:
         self._n_shared = 0
         self._assign()
         self._memory = self._buffer()
-        self._index = self._n_invocations = self._n_groups = self._group = self._zero
+        self._index: Value = self._zero
+        self._n_invocations: Value = self._zero
+        self._n_groups: Value = self._zero
+        self._group: Value = self._zero
 
     def run(self) -> None:
         """Replaces the function's body."""

@@ -252,11 +252,11 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
     token = SIMULATED.set(lambda name, axis: machine.grid.current.builtin(name, axis))
     try:
         with np.errstate(all="ignore"):
-            groups = machine.grid.groups((x, y, z), local_size)
+            workgroups = machine.grid.groups((x, y, z), local_size)
             if any(op.code == "grid_barrier" for op in ops):
-                _run_together(machine, [*groups], kernel)
+                _run_together(machine, [*workgroups], kernel)
                 return
-            for group in groups:
+            for group in workgroups:
                 machine.memory.enter_group(group)
                 group.run(kernel, waits=waits)
     finally:
