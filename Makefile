@@ -12,7 +12,7 @@ SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix
 TORCH = torch==2.13.0 filelock fsspec jinja2 markupsafe mpmath networkx sympy typing-extensions expecttest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test complete fuzz lint docs bench gpu amd compilers soak interrupts switches mutations damage arguments float64 sorts values programs clusters blocks torch shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench gpu amd compilers soak interrupts switches mutations damage arguments float64 profiles sorts values programs clusters blocks torch shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -96,6 +96,10 @@ arguments:  ## odd arguments of vkcompute.numpy, beside NumPy
 float64:  ## float64 by words: ten million pairs per operation
 	@$(SETUP) test
 	@$(RUN) scripts/float64.py $(ARGS)
+
+profiles:  ## the demo, tutorials and others under each profile
+	@$(SETUP) test
+	@$(RUN) scripts/profiles.py $(ARGS)
 
 sorts:  ## 50,000 random sorts, beside NumPy's stable sort
 	@$(SETUP) test

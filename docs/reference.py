@@ -68,7 +68,7 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
             Section(
                 "Memory and order",
                 "vkcompute",
-                "shared local barrier barrier_count barrier_all barrier_any memory_fence",
+                "shared local barrier barrier_count barrier_all barrier_any grid_barrier memory_fence",
             ),
             Section("Numbers", "vkcompute", "fma popcount clz ctz bit_reverse bitcast"),
             Section("Functions of elements", "vkcompute", " ".join(OWN), "Kernels and block programs call them."),

@@ -45,6 +45,11 @@ def lacks(gpu: vc.Runtime, dtype: str, *, in_shaders: bool = False) -> bool:
     return not gpu.device.features.issuperset((*row.features, *(row.native if in_shaders else ())))
 
 
+def most_buffers(gpu: vc.Runtime) -> int:
+    """Returns the number of storage buffers that a kernel binds on the device."""
+    return int(gpu.device.physical.limits["maxPerStageDescriptorStorageBuffers"])
+
+
 def computes_by_words(gpu: vc.Runtime, dtype: str) -> bool:
     """True if hundreds of instructions compute an operation of float64 or complex128 on the device.
 

@@ -36,7 +36,7 @@ Kernels
 
 In kernels in Python
     global_id(axis), group_id, local_id, local_size, num_groups
-    shared(shape, dtype), barrier(), barrier_count(condition), barrier_all, barrier_any, memory_fence()
+    shared(shape, dtype), barrier(), barrier_count(condition), barrier_all, barrier_any, memory_fence(), grid_barrier()
     local(shape, dtype)          an array of the invocation's own
     fma(x, y, z)                 x * y + z, rounded once or twice
     popcount(x), clz, ctz        numbers of set bits, and of leading and trailing zeros
@@ -142,6 +142,7 @@ if TYPE_CHECKING:
     from vkcompute.jit.library.workgroup import barrier_all as barrier_all
     from vkcompute.jit.library.workgroup import barrier_any as barrier_any
     from vkcompute.jit.library.workgroup import barrier_count as barrier_count
+    from vkcompute.jit.library.workgroup import grid_barrier as grid_barrier
     from vkcompute.jit.library.workgroup import memory_fence as memory_fence
     from vkcompute.jit.library.workgroup import shared as shared
     from vkcompute.pipelines.logistic_regression import LogisticRegression as LogisticRegression
@@ -195,7 +196,7 @@ _LAZY = {  # module -> its names, imported on first use
     "jit.library.element_functions": "fma",
     "jit.library.ids": "global_id group_id local_id local_size num_groups",
     "jit.library.private": "local",
-    "jit.library.workgroup": "shared barrier barrier_count barrier_all barrier_any memory_fence",
+    "jit.library.workgroup": "shared barrier barrier_count barrier_all barrier_any grid_barrier memory_fence",
     "jit.library.vector": " ".join(
         f"{element}x{n}" for element in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4)
     ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from runtimes import most_buffers
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
@@ -50,12 +52,14 @@ def test_results_are_right_or_refused(gpu: vc.Runtime, monkeypatch: pytest.Monke
     try:
         result = work(x, at).numpy()
     except ValueError as error:
-        assert f"binds at most {LIMIT}" in str(error)  # noqa: PT017  # either outcome passes
+        assert re.search(f"binds at most {LIMIT}|bindings of {LIMIT} bytes", str(error))  # noqa: PT017  # either passes
     else:
         np.testing.assert_allclose(result, expected, atol=1e-4 if name in _ROUNDED else 0)
 
 
 def test_assignments_are_right(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    if most_buffers(gpu) < 8:
+        pytest.skip("the device binds fewer parts of the arrays than there are")
     x, at, new = gpu.array(_X), gpu.array(_AT), gpu.zeros(1)
     with monkeypatch.context() as patch:
         patch.setattr(type(gpu.device), "max_binding_bytes", LIMIT)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtimes import most_buffers
 
 import vkcompute
 from vkcompute import ir, tile
@@ -83,12 +84,11 @@ class Program:
             tile.interpret(self.function, dict(zip(self.function.buffers, [*flat, out], strict=True)), {}, (1,))
             collected[name] = out
             pad(self.function)
-        target = block_target(gpu)
+        target, buffers = block_target(gpu), self.function.buffers
+        wide = buffers if len(buffers) * 2 <= most_buffers(gpu) else []  # those are bound twice
         targets = {"device": target, "stages": target._replace(stages=True, own_elements=1), "least": tile.Target()}
         for name, each in targets.items():
-            collected[name] = run(
-                gpu, tile.lower(self.function, each, wide=self.function.buffers), self.arrays, out.dtype, n
-            )
+            collected[name] = run(gpu, tile.lower(self.function, each, wide=wide), self.arrays, out.dtype, n)
         return collected
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from vkcompute.compat.numba import cuda, float32, float64, int32, uint32
 from vkcompute.compat.numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform_float32
-from vkcompute.compat.numba.errors import TypingError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning"),
@@ -349,12 +348,11 @@ def test_a_grid_of_several_blocks_waits() -> None:
                 m[row, col] = m[row - 1, m.shape[1] - col - 1] + shared[cuda.threadIdx.x]
             grid.sync()
 
-    m, seen = np.zeros((5, 60), np.int32), np.zeros(2)
-    rows[2, 32](m, seen)
-    expected = np.zeros((5, 60), np.int32)
-    for row in range(1, 5):
-        expected[row] = expected[row - 1, ::-1] + np.arange(60)
-    assert np.array_equal(m, expected)
-    assert seen.tolist() == [2320, 2320]
-    with pytest.raises(TypingError, match="waits for the blocks of one workgroup"):
-        rows[2, 20](m, seen)
+    for blocks, threads, n in ((2, 32, 60), (3, 20, 60), (50, 32, 1590)):  # the last two are divided launches
+        m, seen = np.zeros((5, n), np.int32), np.zeros(blocks)
+        rows[blocks, threads](m, seen)
+        expected = np.zeros((5, n), np.int32)
+        for row in range(1, 5):
+            expected[row] = expected[row - 1, ::-1] + np.arange(n)
+        assert np.array_equal(m, expected)
+        assert seen.tolist() == [blocks * 1000 + threads * 10] * blocks

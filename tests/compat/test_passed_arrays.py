@@ -102,6 +102,8 @@ def test_chunks_of_dask_are_arrays_of_every_interface() -> None:
     import vkcompute.dask  # noqa: F401  # registers the chunks
 
     def changed(block: Any) -> Any:
+        if not block.size:  # Dask asks for the type of the result
+            return block
         out = block + 0
         add_one(out, grid=4)
         add_two[1, 4](out)

@@ -22,6 +22,7 @@ from vkcompute.core.device_profile import COMBINED, OWN, DeviceProfile, named, n
 from vkcompute.core.pipeline import ComputePipeline, ShaderModule
 from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import specialize
+from vkcompute.jit.frontend.values_needed import Fixed
 
 
 @pytest.mark.pure
@@ -163,6 +164,40 @@ def test_a_planted_excess_is_reported(excess: Callable[[vc.Runtime], None], mess
     """Past the checks of a launch, as a fault of the library would be."""
     with open_runtime(profile="poor") as runtime, pytest.raises(vc.ValidationError, match=message):
         excess(runtime)
+
+
+LACKED = {"shaderFloat64": "d", "shaderInt64": "q", "shaderInt8": "b", "shaderFloat16": "e", "shaderInt16": "h"}
+
+
+@pytest.mark.parametrize("profile", names())
+def test_an_excess_of_each_kind_is_reported_by_every_profile(profile: str) -> None:
+    with open_runtime(profile=profile) as runtime:
+        limits, device = runtime.device.physical.limits, runtime.device
+        most = {name: limits[f"max{name}"] for name in ("ComputeWorkGroupInvocations", "ComputeSharedMemorySize")}
+
+        def tile(x: Any, length: Any) -> None:
+            tile = vc.shared(length, "float32")
+            tile[vc.local_id(0)] = 1
+            vc.barrier()
+            x[0] = tile[0]
+
+        shared = spirv_of(tile, ("f", 1), Fixed(most["ComputeSharedMemorySize"] // 4 + 1))
+        n_buffers, n_bytes = limits["maxPerStageDescriptorStorageBuffers"], limits["maxPushConstantsSize"]
+        wide = spirv_of(one, ("f", 1), local_size=most["ComputeWorkGroupInvocations"] * 2)
+        excesses: list[tuple[str, Callable[[], object]]] = [
+            ("invocations .* exceeds maxComputeWorkGroupInvocations", lambda: pipeline(runtime, wide)),
+            ("bytes of shared memory .* exceeds", lambda: pipeline(runtime, shared)),
+            ("bytes of push constants .* exceeds", lambda: PipelineLayout(device, [], n_bytes + 4).close()),
+        ]
+        if n_buffers < 1000:
+            buffers = [(0, n, "storage_buffer", "") for n in range(n_buffers + 1)]
+            excesses.append(("bindings .* exceeds", lambda: PipelineLayout(device, buffers, 0).close()))
+        for feature in LACKED.keys() & named(profile).lacks:
+            module = spirv_of(one, (LACKED[feature], 1))
+            excesses.append((f"needs the feature {feature}", lambda module=module: ShaderModule(device, module)))
+        for message, excess in excesses:
+            with pytest.raises(vc.ValidationError, match=message):
+                excess()
 
 
 PROGRAM = Path(__file__).with_name("profiled_program.py")

@@ -241,6 +241,50 @@ def test_parts_of_one_array_are_not_copied(small: vc.Runtime, gap: int) -> None:
     assert (columns.numpy() == 2).all()
 
 
+@vc.kernel(local_size=16)
+def of_bytes(p, q, r, s, t, u, out):
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = p.view(vc.uint8)[i] + q.view(vc.uint8)[i] + r.view(vc.uint8)[i] + s.view(vc.uint8)[i] + t[i] + u[i]
+        out.view(vc.uint8)[i] += p[i]
+        q[i] = i
+
+
+@pytest.mark.parametrize("start", [0, 1, 3, 257])
+def test_views_by_bytes_share_a_binding(small: vc.Runtime, start: int) -> None:
+    """Also those that begin within a word."""
+    host = [np.random.default_rng(n).integers(-100, 100, 400).astype(np.int8) for n in range(7)]
+    arrays, part = [small.array(array) for array in host], slice(start, start + 41)
+    of_bytes[3](*[array[part] for array in arrays])
+    p, q, r, s, t, u, _ = [array[part].astype(int) for array in host]
+    total = (p & 255) + (q & 255) + (r & 255) + (s & 255) + t + u + p
+    host[6][part], host[1][part] = (total & 255).astype(np.uint8).view(np.int8), np.arange(41)
+    assert_equal(arrays, host)
+
+
+@vc.kernel(local_size=16)
+def of_records(p, q, r, s, t, u, out):
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i].a = p[i].a + q[i].a
+        out[i].b = r[i].b + s[i].b
+        out[i].c = t[i].c + u[i].c + p[i].b
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("part", [slice(None), slice(1, 30), slice(None, None, 2)])
+def test_records_share_a_binding(small: vc.Runtime, part: slice, align: bool) -> None:
+    host = [np.zeros(37, np.dtype([("a", "i1"), ("b", "i2"), ("c", "f4")], align=align)) for _ in range(7)]
+    for n, array in enumerate(host):
+        for field in "abc":
+            array[field] = np.random.default_rng(n).integers(-60, 60, 37)
+    arrays = [small.array(array) for array in host]
+    of_records[3](*[array[part] for array in arrays])
+    p, q, r, s, t, u, out = [array[part] for array in host]
+    out["a"], out["b"], out["c"] = p["a"] + q["a"], r["b"] + s["b"], t["c"] + u["c"] + p["b"]
+    assert_equal(arrays, host)
+
+
 def test_arrays_that_cannot_be_copied(gpu: vc.Runtime, small: vc.Runtime) -> None:
     arrays = [small.zeros(N) for _ in range(N_ARRAYS)]
     with pytest.raises(ValueError, match="array 9 of made: the array belongs to another runtime"):

@@ -6,10 +6,14 @@ from the arguments, gets the loaded program by `Compiled.on`, and calls `Loaded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from vkcompute import ir
 from vkcompute.compiled import report_reader
@@ -33,6 +37,7 @@ from vkcompute.compiled.spilling_kernel import AnyKernel, SpillingKernel
 from vkcompute.dtypes import step_bytes
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.graphs.aliasing import may_overlap
+from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
@@ -84,11 +89,16 @@ PRINTS = Prints()
 
 
 class Loaded(NamedTuple):
-    """A specialization on a device; `loops` are None where the device never cuts them."""
+    """A specialization on a device; `loops` are None where the device never cuts them.
+
+    Attributes:
+        phases: those of a kernel with grid barriers; else None.
+    """
 
     specialization: Specialization
     kernel: AnyKernel
     loops: Loops | None
+    phases: ir.GridPhases | None = None
 
     def launch(
         self,
@@ -118,6 +128,7 @@ class Loaded(NamedTuple):
         """
         aliases, sites = self.specialization.aliases, self.specialization.sites
         parts = self.specialization.parts
+        phased = None if self.phases is None or grid is None else _Phased(self, self.phases, pushes, grid)
         if self.specialization.grid_wrapped and grid is not None:
             pushes, grid = [*pushes, grid[0]], _in_rows(grid[0], most_groups(runtime_of(self.kernel)) // parts[0])
         if grid is not None and parts != (1, 1, 1):
@@ -129,11 +140,11 @@ class Loaded(NamedTuple):
             numbers_at = [at for at, arg in enumerate(args) if not isinstance(arg, Array) and arg is not None]
         order = Order([*arrays_at, *[arrays_at[index] for index in aliases]], numbers_at, prepare)
         arrays = [*[args[at] for at in order.arrays], *tables]
-        if key is not None and arrays_at and not (tables or sites or hosts is not None):
+        if key is not None and arrays_at and not (tables or sites or phased or hosts is not None):
             made = self._repeatable(arrays, pushes, grid)
             if made is not None:
                 return self._kept(key, order, args, pushes, made, queue)
-        run = partial(self._run, pushes, grid, queue)
+        run = partial(self.run if phased is None else phased.run, pushes, grid, queue)
         if sites:
             future = report_reader.launch(self.kernel, sites, prints.limit, arrays, run, prints.remedy)
         else:
@@ -169,13 +180,41 @@ class Loaded(NamedTuple):
                 return None
         return kernel.launch((*arrays, *pushes), {}, grid)
 
-    def _run(
+    def run(
         self, pushes: Sequence[Any], grid: Sequence[int] | None, queue: int | str | None, arrays: Sequence[Array]
     ) -> Future:
         """Launches without a plan."""
         if self.loops is None:
             return self.kernel(*arrays, *pushes, grid=grid, queue=queue)
         return self.loops.launch(arrays, pushes, self.kernel.grid(arrays, grid), queue)
+
+
+class _Phased:
+    """One launch of a kernel with grid barriers: a dispatch for each phase, and memory for what later ones use.
+
+    Args:
+        pushes: those of the kernel.
+        grid: the workgroups, before they are wrapped and divided.
+    """
+
+    def __init__(self, loaded: Loaded, phases: ir.GridPhases, pushes: Sequence[Any], grid: Sequence[int]) -> None:
+        self._loaded, self._n_pushes = loaded, len(pushes)
+        self._further = ir.phase_pushes(phases, pushes, grid)
+        n_invocations = math.prod(loaded.specialization.local_size)
+        n_words = math.prod(map(int, grid)) * (n_invocations * phases.n_words + phases.n_group_words)
+        self._kept = temporary(runtime_of(loaded.kernel), max(n_words, 1), np.uint32)
+
+    def run(
+        self, pushes: Sequence[Any], grid: Sequence[int] | None, queue: int | str | None, arrays: Sequence[Array]
+    ) -> Future:
+        """Launches all phases, without a plan; returns the future of the last."""
+        at, n = len(arrays) - bool(self._loaded.specialization.sites), self._n_pushes  # before the buffer of reports
+        bound = [*arrays[:at], self._kept, *arrays[at:]]
+        with runtime_of(self._loaded.kernel).scheduler.device.lock:  # nothing else comes between them
+            futures = [
+                self._loaded.run([*pushes[:n], *further, *pushes[n:]], grid, queue, bound) for further in self._further
+            ]
+        return futures[-1]
 
 
 class Compiled:
@@ -188,6 +227,7 @@ class Compiled:
 
     def __init__(self, source: Source, *common: str | None, freezes: bool = False) -> None:
         self._source, self._specializations = source, Specializations(source.origin, *common, freezes=freezes)
+        self._phases: WeakKeyDictionary[Specialization, ir.GridPhases | None] = WeakKeyDictionary()
 
     def specialized(self, *key: Any) -> Specialization:
         """Returns the specialization for a key."""
@@ -207,7 +247,15 @@ class Compiled:
             kernel, loops = on_device(runtime, self._source.name, specialization, partial(self._source.function, *key))
         except MissingFeature as missing:
             raise self._source.explained(_with_rule(missing), *key) from None
-        return Loaded(specialization, kernel, loops)
+        return Loaded(specialization, kernel, loops, self._phases_of(specialization, key))
+
+    def _phases_of(self, specialization: Specialization, key: tuple[Any, ...]) -> ir.GridPhases | None:
+        """Returns the phases of a kernel with grid barriers; the host follows the function that it is lowered from."""
+        if not specialization.has_phases:
+            return None
+        if specialization not in self._phases:
+            self._phases[specialization] = self._source.function(*key).phases
+        return self._phases[specialization]
 
 
 def _with_rule(missing: MissingFeature) -> MissingFeature:

@@ -101,6 +101,7 @@ class Specialization:
         windows: indices of the bindings that span several arrays, of tables of pointers.
         grid_wrapped: as of `CompileOptions`.
         subgroup_size: as of `Program`.
+        has_phases: True if it has grid barriers, so that a launch has several dispatches.
     """
 
     module: ir.KernelModule
@@ -127,6 +128,7 @@ class Specialization:
     grid_wrapped: bool = False
     parts: tuple[int, int, int] = (1, 1, 1)
     subgroup_size: int | None = None
+    has_phases: bool = False
 
     @property
     def spirv(self) -> bytes:

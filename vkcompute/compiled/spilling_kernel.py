@@ -319,13 +319,15 @@ class _Filled:
     def __init__(
         self, name: str, runtime: Runtime, pack: Pack, arrays: Sequence[Array], strided: dict[int, int]
     ) -> None:
+        members = [arrays[at] for at, *_ in pack.members]
         self._written = [(arrays[at], written) for at, written, _ in pack.members]
         offsets: dict[tuple[Buffer, int, int], int] = {}
         nbytes = 0
-        for array, _ in self._written:
+        for array, (at, _, index_bytes) in zip(members, pack.members, strict=True):
             if array.span not in offsets:
-                offsets[array.span] = nbytes
-                nbytes += -(-(array.span[2] - array.span[1]) // _ALIGN) * _ALIGN
+                before = binding_slack(array) % index_bytes if at in strided else 0  # as where the array begins
+                offsets[array.span] = nbytes + before
+                nbytes += -(-(array.span[2] - array.span[1] + before) // _ALIGN) * _ALIGN
         most = runtime.device.max_binding_bytes
         if nbytes > most:
             raise ValueError(

@@ -13,7 +13,9 @@ from vkcompute.ir.divergence import Divergence
 from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
 from vkcompute.ir.float_conversions import saturate_conversions
 from vkcompute.ir.float_polynomials import Polynomial
-from vkcompute.ir.function import Constant, Function, Value
+from vkcompute.ir.function import Constant, Function, GridPhases, Value
+from vkcompute.ir.grid_barriers import divide_at_grid_barriers
+from vkcompute.ir.grid_phases import phase_pushes
 from vkcompute.ir.grid_wrapping import wrap_grid
 from vkcompute.ir.interface import KernelModule
 from vkcompute.ir.invocation_ids import IdAxes, id_axes
@@ -56,10 +58,11 @@ from vkcompute.ir.workgroup_words import expand_workgroup_sums
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "WARP_SIZE", "ArrayBindings", "Builder", "Constant",
-    "Divergence", "Function", "IdAxes", "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack", "Polynomial",
-    "Scalar", "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess", "divide_workgroups",
-    "emulate_float_atomics", "expand_small_atomics", "expand_warps", "expand_workgroup_sums", "float_atomics",
-    "id_axes", "in_words", "is_divisible", "legalize", "load_texels", "local_size_misfit", "lower",
-    "merge_views", "most_iterations", "move_returns_out", "optimize", "order_volatile", "predicate",
-    "saturate_conversions", "text", "tile_misfits", "verify", "view_of", "with_cut_detection", "wrap_grid",
+    "Divergence", "Function", "GridPhases", "IdAxes", "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack",
+    "Polynomial", "Scalar", "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess",
+    "divide_at_grid_barriers", "divide_workgroups", "emulate_float_atomics", "expand_small_atomics", "expand_warps",
+    "expand_workgroup_sums", "float_atomics", "id_axes", "in_words", "is_divisible", "legalize", "load_texels",
+    "local_size_misfit", "lower", "merge_views", "most_iterations", "move_returns_out", "optimize", "order_volatile",
+    "phase_pushes", "predicate", "saturate_conversions", "text", "tile_misfits", "verify", "view_of",
+    "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

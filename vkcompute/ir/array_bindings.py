@@ -93,11 +93,7 @@ def _free(function: Function, arrays: Sequence[Memory], accesses: Sequence[Op]) 
     atomic = {op.memory for op in accesses if op.code in _ATOMIC}
     written = {op.memory for op in accesses if op.operation.writes}
     fixed = {op.memory for op in accesses if op.code == "length"}
-    fixed |= {
-        memory
-        for memory in function.buffers
-        if memory.texels or memory.for_host or memory.parts > 1 or memory not in arrays
-    }
+    fixed |= {memory for memory in function.buffers if memory.texels or memory.for_host or memory not in arrays}
     free = [memory for memory in reversed(function.buffers) if memory not in fixed]
     free.sort(key=lambda memory: (memory in atomic, memory in written))
     return {memory: memory.type if memory in atomic else _word(memory) for memory in free}
@@ -137,8 +133,16 @@ def _index_bytes(memory: Memory) -> int:
 def _excess(function: Function, target: Target) -> int:
     """Returns the number of storage buffers that the target does not bind."""
     n = sum(not memory.texels for memory in function.buffers)
-    loops = target.cuts_loops and any(op.code == "loop" for op in walk(function.body))
+    loops = target.cuts_loops and any(map(_loops, walk(function.body)))
     return 0 if target.max_storage_buffers is None else n + loops - target.max_storage_buffers
+
+
+def _loops(op: Op) -> bool:
+    """True for a loop, and for an operation that later passes replace by one."""
+    if op.code in _ATOMIC:
+        assert op.memory is not None
+        return op.memory.element.bits < 32
+    return op.code == "loop" or (op.code == "rem" and element_of(op.type).kind == "f")
 
 
 def _word(memory: Memory) -> Type:
@@ -150,7 +154,8 @@ def _word(memory: Memory) -> Type:
 
 def _replace(function: Function, kind: Type, members: Sequence[Memory]) -> None:
     """Replaces the members of a pack by the pack, which becomes the last buffer; those of other widths are views."""
-    pack = Memory("pack", element_of(kind), lanes=members[0].lanes)
+    parts_of_words = max(member.parts for member in members)
+    pack = Memory("pack", element_of(kind), lanes=members[0].lanes, parts=parts_of_words)
     starts = {member: function.push(f"{member.name}.start", UINT32) for member in members}
     function.buffers = [buffer for buffer in function.buffers if buffer not in members] + [pack]
     width = _index_bytes(pack)

@@ -137,6 +137,10 @@ class Builder:
         """Waits for all invocations of the workgroup, and makes their earlier writes visible to all."""
         self._append("barrier")
 
+    def grid_barrier(self) -> None:
+        """Waits for all invocations of the grid that have not returned (ir/grid_barriers.py)."""
+        self._append("grid_barrier")
+
     def workgroup_sum(self, value: Value) -> Value:
         """The sum of a uint32 over the invocations of the workgroup that have not returned; waits as a barrier does."""
         return self._value("workgroup_sum", (value,))

@@ -123,6 +123,26 @@ class Op(Value):
         return memory if isinstance(memory, Memory) else None
 
 
+class GridPhases(NamedTuple):
+    """The phases of a kernel with grid barriers (ir/grid_phases.py).
+
+    Attributes:
+        body: the kernel before it was divided.
+        structural: the branches and loops around barriers, and the branches that leave or continue such a loop.
+        known: the kept values that the host computes.
+        arguments: the push constants of the kernel.
+        n_words: the words of memory that an invocation keeps.
+        n_group_words: the words that a workgroup keeps, of its shared arrays.
+    """
+
+    body: Region
+    structural: frozenset[Op]
+    known: tuple[Value, ...]
+    arguments: tuple[Push, ...]
+    n_words: int
+    n_group_words: int
+
+
 class Routine(NamedTuple):
     """An implementation of an operation, without memory and loops.
 
@@ -148,6 +168,7 @@ class Function:
             constant. Also arrays in workgroup memory that begin at the same byte; they need the feature
             workgroupMemoryExplicitLayout.
         routines: by code and type, the implementations of operations that are calls in the module.
+        phases: those of a kernel with grid barriers; else None.
     """
 
     def __init__(self, name: str, local_size: tuple[int, int, int] = (64, 1, 1)) -> None:
@@ -159,6 +180,7 @@ class Function:
         self.array_bindings: ArrayBindings | None = None
         self.aliased: frozenset[Memory] = frozenset()
         self.routines: dict[tuple[str, Type], Routine] = {}
+        self.phases: GridPhases | None = None
         self._constants: dict[tuple[Scalar, bytes], Constant] = {}
         self._ints: dict[tuple[Scalar, int], Constant] = {}  # the same, by Python ints: these need no conversion
 
@@ -166,7 +188,7 @@ class Function:
         """A function with the same interface and an empty body."""
         made = Function(self.name, self.local_size)
         made.buffers, made.pushes, made.shared_memory = [*self.buffers], [*self.pushes], [*self.shared_memory]
-        made.aliased, made.routines = self.aliased, {**self.routines}
+        made.aliased, made.routines, made.phases = self.aliased, {**self.routines}, self.phases
         return made
 
     def buffer(

@@ -274,6 +274,7 @@ _OTHERS = (
     Operation("builtin", rule.builtin),
     Operation("subgroup", rule.subgroup, active_lanes=True, divergent=True, waits=True),
     Operation("barrier", rule.no_operands, effect=True, waits=True, collective=True),
+    Operation("grid_barrier", rule.no_operands, effect=True, waits=True),  # which ir/grid_barriers.py replaces
     Operation("workgroup_sum", rule.word_operand, effect=True, waits=True, collective=True),
     # On a warp: the values of its lanes, and last True for those that take part.
     Operation("warp_ballot", rule.of_warp(1), active_lanes=True, divergent=True, waits=True, warp=True),

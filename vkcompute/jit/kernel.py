@@ -150,6 +150,11 @@ class PythonKernel(PythonLaunchable):
             self._local_size, self._local_size is not None, check_bounds=self._checked, fast_math=self._fast_math
         )
         native = specialize(self._definition, signature, options, self._rules)
+        if native.has_phases:
+            raise KernelError(
+                f"{self.__name__} has grid barriers, at which its launch is divided; one module does not run it; "
+                "launch it, or make the parts between the barriers kernels"
+            )
         if not native.features:
             return (), native.spirv, b""
         emulated = specialize(self._definition, signature, options._replace(emulate_atomics=True), self._rules)
@@ -309,7 +314,7 @@ def kernel(
     floats, too. Invocations that have returned take part in later barriers, and do nothing else. A barrier in a branch
     on ids is an error; one in a branch on memory is checked at run time. `vc.barrier_count(condition)`, barrier_all and
     barrier_any are barriers that vote. `vc.memory_fence()` orders an invocation's writes for other workgroups, which
-    learn of them by an atomic operation.
+    learn of them by an atomic operation. `vc.grid_barrier()` waits for all workgroups, where the launch is divided.
 
     **Warps** are 32 invocations on every device: `vc.warp` has CUDA's shuffles, votes, ballots and matches.
 

@@ -29,7 +29,7 @@ from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import conversion, is_known
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.frontend.source import Definition
-from vkcompute.ir import Function
+from vkcompute.ir import Function, divide_at_grid_barriers
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, annotations_of_leaves, typed
 from vkcompute.jit.compilation.build import Rules, Signature, build, kernel_types, optimized, specialize
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
@@ -80,6 +80,7 @@ class KernelSource:
         """Returns the optimized function that the kernel is lowered from."""
         compiler = build(self._language, self._definition, signature, options, self._rules)
         waits = compiler.waits_in_branches
+        divide_at_grid_barriers(compiler.function)
         return optimized(compiler.function, options, compiler.reports, waits_in_branches=waits)
 
     def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:

@@ -202,8 +202,8 @@ class BlockLauncher:
         args, elements = given_arrays(args)
         runtime = runtime_among(bindings(args))
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
-        loaded, kernel, _ = self._on_grid(sizes, chosen, args, runtime, elements)
-        return kernel, loaded.module.interface.workgroup_memory.effective({})
+        loaded = self._on_grid(sizes, chosen, args, runtime, elements)
+        return loaded.kernel, loaded.specialization.module.interface.workgroup_memory.effective({})
 
 
 def _key(arg: Any, constexpr: bool) -> Any:

@@ -230,6 +230,7 @@ def specialize(
         demand_fit(compiler.function)
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
         waits = compiler.waits_in_branches
+        ir.divide_at_grid_barriers(compiler.function)
         built = optimized(compiler.function, options, compiler.reports, waits_in_branches=waits)
         first = compiler.arrays.first_assigned
         scalars = [
@@ -242,7 +243,7 @@ def specialize(
         pushes, in_words = (*scalars, *compiler.offsets.pushed), ir.in_words(built, options.target)
         is_first = first is not None and first == min(compiler.arrays.written)
         linear = first if first is not None and is_first and signature[first][1] < 2 else None
-        if linear is not None and (arrays.index(linear) in in_words or built.local_size != whole):
+        if linear is not None and (arrays.index(linear) in in_words or built.local_size != whole or built.phases):
             linear = None
         return Specialization(
             ir.lower(built, options.target),
@@ -263,6 +264,7 @@ def specialize(
             array_bindings=built.array_bindings,
             grid_wrapped=options.grid_wrapped,
             parts=_parts(whole, built.local_size),
+            has_phases=built.phases is not None,
         )
     except RecursionError:
         raise definition.source.too_deep() from None

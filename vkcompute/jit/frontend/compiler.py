@@ -277,6 +277,12 @@ class Compiler(Context):
         site = Site(text, tuple([kind.name for kind in kinds]), fails, error)
         self.reports.add(site, (self.cast(value, kind) for value, kind in zip(values, kinds, strict=True)))
 
+    def wait_for_grid(self) -> None:
+        """Builds a grid barrier, where the launch of the kernel is divided."""
+        if self.reports is None:
+            raise UnsupportedError("only kernels of vc.kernel wait for the grid; make it one")
+        self.builder.grid_barrier()
+
     # -- functions and loops ------------------------------------------------------------------------------------------
 
     def apply(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:

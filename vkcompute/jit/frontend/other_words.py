@@ -15,6 +15,7 @@ _IDS = {
 _IN_KERNELS = {
     **_IDS,
     "vc.barrier()": "syncthreads sync_threads debug_barrier group_barrier workgroupBarrier threadgroup_barrier",
+    "vc.grid_barrier()": "grid_sync sync_grid this_grid cooperative_groups",
     "vc.barrier_count(condition)": "syncthreads_count",
     "vc.barrier_all(condition)": "syncthreads_and",
     "vc.barrier_any(condition)": "syncthreads_or",

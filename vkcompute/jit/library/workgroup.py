@@ -28,6 +28,10 @@ DIVERGENT = (
     "after them"
 )
 """The message of the error that is the `loc` of a barrier."""
+_NOT_KNOWN = (
+    "this grid barrier is in a branch or a loop whose condition is not known at the launch; compute it from constants, "
+    "int arguments and vc.num_groups(axis)"
+)
 _SHAPE = "the shape of a {} array is positive ints, known at compile time"
 _MOST_BYTES = 2**31 - 1  # far above any device's limit; indices are int32
 
@@ -119,6 +123,12 @@ def _barrier(c: Compiler) -> None:
         c.builder.barrier()
 
 
+def _grid_barrier(c: Compiler) -> None:
+    """Builds a grid barrier. Its `loc` is the error to raise if the host cannot follow it."""
+    with c.builder.at(c.error(_NOT_KNOWN)):
+        c.wait_for_grid()
+
+
 def _barrier_count(c: Compiler, condition: Any) -> Number:
     return Number(c.builder.cast(_count(c, condition, counts=True), INT32), Kind(INT32))
 
@@ -186,6 +196,17 @@ def barrier_all(condition: Any) -> bool:
 def barrier_any(condition: Any) -> bool:
     """A barrier that returns True if a condition is true for at least one invocation of the workgroup."""
     outside("barrier_any(condition)")
+
+
+@intrinsic(_grid_barrier)
+def grid_barrier() -> None:
+    """Waits for all invocations of the grid; makes their earlier writes to device arrays visible to all.
+
+    The launch is divided there: variables, private arrays and shared arrays are kept in memory, and all workgroups end
+    before one goes on. The host follows the kernel: conditions of branches and loops around a grid barrier are computed
+    from constants, int arguments and `vc.num_groups(axis)`. Invocations that have returned do nothing else.
+    """
+    outside("grid_barrier()")
 
 
 @intrinsic(lambda c: c.builder.fence())

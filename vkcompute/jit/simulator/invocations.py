@@ -59,12 +59,14 @@ class Workgroup:
 
     Attributes:
         phase: number of barriers passed.
+        cells: of its shared arrays.
         synchronizes: True if one of the invocations has changed an element by an atomic operation.
     """
 
     def __init__(self, grid: Grid, group_id: XYZ, n_groups: XYZ, local_size: XYZ) -> None:
         self.grid, self.id, self.n_groups, self.local_size = grid, group_id, n_groups, local_size
         self.phase, self.synchronizes = 0, False
+        self.cells: dict[Any, Any] = {}
         self.turn = threading.Semaphore(0)
         self.invocations = [Invocation(self, local) for local in _ids(local_size)]
 
@@ -76,13 +78,29 @@ class Workgroup:
                 kernel()
             return
         try:
-            for invocation in self.invocations:
-                invocation.start(kernel)
-            while self._step():
-                self.phase += 1
+            self.start(kernel)
+            while self.advance():
+                pass
         finally:
-            for invocation in self.invocations:
-                invocation.stop()
+            self.stop()
+
+    def start(self, kernel: Callable[[], object]) -> None:
+        """Creates the threads of the invocations."""
+        for invocation in self.invocations:
+            invocation.start(kernel)
+
+    def advance(self) -> bool:
+        """Runs the invocations to a barrier of the grid or to their ends; returns True at a barrier."""
+        while self._step():
+            self.phase += 1
+            if any(invocation.waits_for_grid for invocation in self.invocations if not invocation.has_returned):
+                return True
+        return False
+
+    def stop(self) -> None:
+        """Ends the invocations where they wait."""
+        for invocation in self.invocations:
+            invocation.stop()
 
     def _step(self) -> bool:
         """Runs each invocation to a barrier or its end. Returns True if those that have not returned wait."""
@@ -134,6 +152,7 @@ class Invocation:
         progress: its progress when it started to wait, as `CallStack.progress`.
         has_returned: True if it has ended by a return, so that no barrier waits for it.
         warp_phase: number of barriers of its warp passed.
+        waits_for_grid: True if the barrier where it waits is one of the grid.
         addend, total: its part of a sum over the workgroup, and that sum.
         stopped: True if it must end at its next operation, since the launch has failed.
         n_fences: number of memory fences passed.
@@ -152,7 +171,7 @@ class Invocation:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._resumed = threading.Semaphore(0)
-        self.stopped, self.n_fences, self.has_returned = False, 0, False
+        self.stopped, self.n_fences, self.has_returned, self.waits_for_grid = False, 0, False, False
         self.addend, self.total, self.warp_phase = 0, 0, 0
 
     def builtin(self, name: str, axis: int = 0) -> int:
@@ -216,9 +235,9 @@ class Invocation:
             if self._error is not None:
                 raise self._error
 
-    def wait(self) -> None:
+    def wait(self, *, for_grid: bool = False) -> None:
         """Waits at this place, and lets the others run."""
-        self.waits_at = self.group.grid.stack.calls()
+        self.waits_at, self.waits_for_grid = self.group.grid.stack.calls(), for_grid
         self.group.turn.release()
         self._resumed.acquire()
         self.check()

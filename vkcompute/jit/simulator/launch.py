@@ -6,7 +6,7 @@ import concurrent.futures
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from inspect import Signature as Parameters
@@ -30,6 +30,7 @@ from vkcompute.jit.compilation.local_sizes import demand_tiles, tile_misfits
 from vkcompute.jit.frontend.values import ArrayValue, Complex, Record
 from vkcompute.jit.frontend.values_needed import ValuesNeededError, with_values
 from vkcompute.jit.library.ids import SIMULATED
+from vkcompute.jit.simulator.invocations import Workgroup
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import Recorder, type_of
 from vkcompute.jit.simulator.rewriter import rewritten
@@ -251,11 +252,34 @@ def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any
     token = SIMULATED.set(lambda name, axis: machine.grid.current.builtin(name, axis))
     try:
         with np.errstate(all="ignore"):
-            for group in machine.grid.groups((x, y, z), local_size):
-                machine.memory.begin_group()
+            workgroups = machine.grid.groups((x, y, z), local_size)
+            if any(op.code == "grid_barrier" for op in ops):
+                _run_together(machine, [*workgroups], kernel)
+                return
+            for group in workgroups:
+                machine.memory.enter_group(group)
                 group.run(kernel, waits=waits)
     finally:
         SIMULATED.reset(token)
+
+
+def _run_together(machine: Machine, groups: list[Workgroup], kernel: Callable[[], object]) -> None:
+    """Runs the workgroups in turns, from one barrier of the grid to the next."""
+    waiting = groups
+    try:
+        for group in groups:
+            group.start(kernel)
+        while waiting:
+            going = []
+            for group in waiting:
+                machine.memory.enter_group(group)
+                if group.advance():
+                    going.append(group)
+            waiting = going
+            machine.memory.pass_grid_barrier()
+    finally:
+        for group in groups:
+            group.stop()
 
 
 def on_host(args: list[Any], array_class: Any) -> list[Any]:

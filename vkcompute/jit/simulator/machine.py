@@ -239,6 +239,10 @@ class Machine(Compiler):
         """Notes that the current invocation returns from the kernel."""
         self.grid.current.has_returned = True
 
+    def wait_for_grid(self) -> None:
+        """Waits for all invocations of the grid."""
+        self.builder.grid_barrier()
+
     def begin_loop(self, line: int) -> None:
         """Starts to count the iterations of a loop."""
         if self.counts:

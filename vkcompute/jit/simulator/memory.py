@@ -10,7 +10,7 @@ import numpy as np
 from vkcompute.ir import Memory, Scalar
 from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.simulator.callstack import Call, line_of
-from vkcompute.jit.simulator.invocations import Grid, Invocation
+from vkcompute.jit.simulator.invocations import Grid, Invocation, Workgroup
 
 READ, WRITE, ATOMIC = range(3)
 _RACES_WITH = {READ: range(3, 9), WRITE: range(9), ATOMIC: range(6)}  # indices
@@ -61,6 +61,10 @@ class AccessHistory:
 
     def __init__(self) -> None:
         self._elements: dict[int, list[Access | None]] = {}
+
+    def clear(self) -> None:
+        """Forgets all accesses."""
+        self._elements.clear()
 
     def add(self, address: int, kind: int, access: Access) -> tuple[int, Access] | None:
         """Records an access; returns the kind of an access with which it races, and that access."""
@@ -241,9 +245,15 @@ class DeviceMemory:
             del private[view]
         private[memory, None] = Cells(self._grid, memory.name, data, data.shape, None, None)
 
-    def begin_group(self) -> None:
-        """Discards the shared arrays of the previous workgroup."""
-        self._cells = {(memory, None): cells for memory, cells in self._arrays.items()}
+    def enter_group(self, group: Workgroup) -> None:
+        """Takes the shared arrays of a workgroup, which are made at their first use."""
+        if not group.cells:
+            group.cells = {(memory, None): cells for memory, cells in self._arrays.items()}
+        self._cells = group.cells
+
+    def pass_grid_barrier(self) -> None:
+        """Forgets the accesses to arguments before a barrier of the grid, with which no later one races."""
+        self._history.clear()
 
     def cells(self, memory: Memory) -> Cells:
         """Returns the cells of a memory; shared arrays are uninitialized at first."""

@@ -156,6 +156,7 @@ OPERATIONS: dict[str, Operation] = {
     "atomic": _lockstep(_atomic),
     "compare_exchange": _lockstep(_compare_exchange),
     "barrier": lambda state, args, _: state.grid.current.wait(),
+    "grid_barrier": lambda state, args, _: state.grid.current.wait(for_grid=True),
     "workgroup_sum": lambda state, args, _: state.grid.current.sum(args[0]),
     **{name: _of_warp(name) for name in ("warp_ballot", "warp_shuffle", "warp_match", "warp_barrier")},
     "fence": lambda state, args, _: state.grid.current.fence(),

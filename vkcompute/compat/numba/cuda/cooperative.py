@@ -1,4 +1,4 @@
-"""Cooperative groups: `cuda.cg.this_grid()`, which waits for all threads of a grid that fits one workgroup."""
+"""Cooperative groups: `cuda.cg.this_grid()`, which waits for all threads of a grid."""
 
 from __future__ import annotations
 
@@ -6,19 +6,12 @@ from typing import Any
 
 from vkcompute.compat.numba.kernel_names import Readable, in_kernels, outside
 from vkcompute.compat.numba.language import CooperativeError, NumbaKernels
-from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.library import workgroup
 
 
 def _synchronized(c: NumbaKernels) -> None:
-    if not c.has_one_block:
-        rule = (
-            "cuda.cg.this_grid().sync() waits for the blocks of one workgroup, as others need not run at the same time"
-        )
-        remedy = "launch the kernel once per step, or fewer threads, in blocks of a multiple of 32"
-        raise UnsupportedError(f"{rule}; {remedy}")
-    c.call_intrinsic(workgroup.barrier, [])
+    c.call_intrinsic(workgroup.barrier if c.has_one_block else workgroup.grid_barrier, [])
 
 
 _GRID = Readable("cuda.cg.this_grid()", lambda c, _: Intrinsic(_synchronized, 0, 0), "sync")
@@ -36,5 +29,5 @@ class cg:  # noqa: N801
     @staticmethod
     @in_kernels(_this_grid)
     def this_grid() -> Any:
-        """The grid; its `sync()` waits for all threads of a grid that fits one workgroup."""
+        """The grid; its `sync()` waits for all threads, at a workgroup's barrier if that holds them."""
         outside("cuda.cg.this_grid")

@@ -13,7 +13,7 @@ from vkcompute.compat.numba.cuda.memory import shared
 from vkcompute.compat.numba.cuda.synchronization import syncthreads
 from vkcompute.compat.numba.generated import made
 
-_BLOCK = 256
+_BLOCK = 128  # which all devices run
 _MOST_BLOCKS = 256
 _KERNEL = """
 def kernel(values, partials, init, is_last):
