@@ -57,6 +57,9 @@ def _i(n: int, *shape: int) -> torch.Tensor:
 
 
 CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
+    "distances of p < 1": (
+        lambda x, y: torch.cdist(x, y, 0.5), (torch.tensor([[1.0, 2], [3, 4]]), torch.tensor([[1.0, 5], [3, 4.5]])),
+    ),
     "broadcast": (lambda x, y: (x + y) * (x - 2 * y) / (y * y + 1), (_a(3, 1, 4), _a(2, 1))),
     "power": (lambda x, y: x.abs() ** y + x**3 + 2**y, (_a(3, 4), _a(4))),
     "integers": (lambda x, y: x // (y + 1) + x % (y + 1) + (x & y) - (x << 1), (_i(9, 3, 4), _i(5, 4))),
