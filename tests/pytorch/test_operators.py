@@ -292,6 +292,15 @@ def test_special_values(name: str) -> None:
         assert torch.equal(result.signbit() & (result == 0), expected.signbit() & (expected == 0))
 
 
+def test_indices_of_another_image_are_out_of_range() -> None:
+    x, indices = _a(2, 1, 2, 2).to("vk"), torch.tensor([[[[0, 3], [12, 15]]]]).expand(2, 1, 2, 2).to("vk")
+    assert F.max_unpool2d(x, indices, 2)[1, 0, 0, 3] == x[1, 0, 0, 1]
+    beyond = indices.clone()
+    beyond[0, 0, 1, 1] = 16  # the first element of the second image
+    with pytest.raises(IndexError, match="out of bounds"):
+        F.max_unpool2d(x, beyond, 2).cpu()
+
+
 def test_where_keeps_the_order_of_memory() -> None:
     def strides(x: torch.Tensor) -> list[tuple[int, ...]]:
         return [torch.where(x > 0, x, other).stride() for other in (x, x[:, :1], x.clone(), x[0], x.contiguous())]

@@ -100,6 +100,7 @@ REFUSED: dict[str, Call] = {
     "division of integers by 0": lambda t: t.long() // 0,
     "remainders of integers by 0": lambda t: t.long() % 0,
     "remainders to 0 of integers by 0": lambda t: torch.fmod(t.long(), 0),
+    "a matrix of indices": lambda t: t.index_select(0, _zeros(t)),
     "a reflection beyond the image": lambda t: torch.nn.functional.pad(t[None, None], (3, 0, 0, 0), "reflect"),
     "a replication of nothing": lambda t: torch.nn.functional.pad(t[None, :, :0], (1, 0), "replicate"),
 }
