@@ -1,8 +1,11 @@
 """Compares the operators of PyTorch's device with the CPU's, by the samples of PyTorch's own operator database.
 
     python scripts/torch_operators.py build/torch.jsonl [--gradients] [--dtype float32] [--samples 6] [--only add,sum]
+    python scripts/torch_operators.py build/gradcheck.jsonl --gradcheck --dtype float64
 
-Results are lines of a file, which a later run continues: an operator that ended the process has the state "running".
+With `--gradcheck`, gradients are compared with differences of the device's own results, of operators that draw no
+random numbers. Results are lines of a file, which a later run continues: an operator that ended the process has the
+state "running".
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+Checks = tuple[Callable[[Any], Any], Callable[[Any, Any], None]]
 RANDOM = ("rand", "normal", "multinomial", "bernoulli", "dropout", "empty", "exponential", "cauchy", "geometric",
           "uniform", "rrelu", "Lazy")  # fmt: skip
 """Parts of names of operators of which only shapes and dtypes are compared."""
@@ -71,22 +75,59 @@ def compare(torch: Any, name: str, results: list[Any], expected: list[Any]) -> N
             )  # sums of large terms may be small
 
 
-def checked(torch: Any, operator: Any, dtype: Any, n_samples: int, gradients: bool) -> dict[str, Any]:
+def require_gradients(torch: Any, operator: Any, sample: Any, device: str) -> None:
+    """Raises an error where the gradients of an operator on a device differ from differences of its results."""
+    arguments = (sample.input, tuple(sample.args), dict(sample.kwargs))
+    leaves, form = torch.utils._pytree.tree_flatten(moved(torch, arguments, device, needs_grad=True))
+    at = [number for number, x in enumerate(leaves) if isinstance(x, torch.Tensor) and x.requires_grad]
+
+    def function(*values: Any) -> Any:
+        replaced = dict(zip(at, values, strict=True))
+        filled = [replaced.get(number, x) for number, x in enumerate(leaves)]
+        input_, args, kwargs = torch.utils._pytree.tree_unflatten(filled, form)
+        return sample.output_process_fn_grad(operator.gradcheck_wrapper(operator.op, input_, *args, **kwargs))
+
+    tolerance = operator.gradcheck_nondet_tol
+    torch.autograd.gradcheck(function, [leaves[number] for number in at], fast_mode=True, nondet_tol=tolerance)
+
+
+def by_the_cpu(torch: Any, operator: Any, gradients: bool) -> Checks:
+    """Returns the functions that compute the CPU's results of a sample, and compare the device's with them."""
+
+    def expect(sample: Any) -> Any:
+        return outcome(torch, operator, sample, "cpu", gradients)
+
+    def require(sample: Any, expected: Any) -> None:
+        kind = "dropout" if sample.kwargs.get("dropout_p") else full_name(operator)
+        compare(torch, kind, outcome(torch, operator, sample, "vk", gradients), expected)
+
+    return expect, require
+
+
+def by_differences(torch: Any, operator: Any) -> Checks:
+    """Returns the functions that check gradients on the CPU, and on the device."""
+    return (
+        lambda sample: require_gradients(torch, operator, sample, "cpu"),
+        lambda sample, _: require_gradients(torch, operator, sample, "vk"),
+    )
+
+
+def checked(torch: Any, operator: Any, dtype: Any, n_samples: int, checks: Checks) -> dict[str, Any]:
     """Returns the record of an operator."""
     name, start, n = full_name(operator), time.perf_counter(), 0
+    expect, require = checks
     torch.vk.clear_fallbacks()
     torch.manual_seed(0)
     samples = list(itertools.islice(operator.sample_inputs("cpu", dtype, requires_grad=False), 200))
     record: dict[str, Any] = {"operator": name, "state": "pass"}
     for sample in samples[:: max(1, len(samples) // n_samples)][:n_samples]:
         try:
-            expected = outcome(torch, operator, sample, "cpu", gradients)
+            expected = expect(sample)
         except Exception:  # the sample is for another device
             continue
         n += 1
         try:
-            kind = "dropout" if sample.kwargs.get("dropout_p") else name
-            compare(torch, kind, outcome(torch, operator, sample, "vk", gradients), expected)
+            require(sample, expected)
         except Exception as error:
             why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             record.update(state="fail", why=why)
@@ -127,6 +168,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path)
     parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--gradcheck", action="store_true", help="compare gradients with differences")
+    parser.add_argument("--every", type=int, default=1, help="check each N-th operator")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--samples", type=int, default=6)
     parser.add_argument("--only", default="")
@@ -142,9 +185,14 @@ def main() -> None:
     known, dtype = read(options.results), getattr(torch, options.dtype)
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(options.results.open("a"))
-        for operator in missing(op_db, known, dtype, options.only, options.gradients):
+        needs_gradients = options.gradients or options.gradcheck
+        for operator in missing(op_db[:: options.every], known, dtype, options.only, needs_gradients):
+            if options.gradcheck and any(part in full_name(operator) for part in RANDOM):
+                continue
+            by_cpu = by_the_cpu(torch, operator, options.gradients)
+            checks = by_differences(torch, operator) if options.gradcheck else by_cpu
             print(json.dumps({"operator": full_name(operator), "state": "running", "host": []}), file=file, flush=True)
-            record = checked(torch, operator, dtype, options.samples, options.gradients)
+            record = checked(torch, operator, dtype, options.samples, checks)
             print(json.dumps(record), file=file, flush=True)
     print(summary(read(options.results)))
 

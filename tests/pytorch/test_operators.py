@@ -57,6 +57,9 @@ def _i(n: int, *shape: int) -> torch.Tensor:
 
 
 CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
+    "distances of p < 1": (
+        lambda x, y: torch.cdist(x, y, 0.5), (torch.tensor([[1.0, 2], [3, 4]]), torch.tensor([[1.0, 5], [3, 4.5]])),
+    ),
     "broadcast": (lambda x, y: (x + y) * (x - 2 * y) / (y * y + 1), (_a(3, 1, 4), _a(2, 1))),
     "power": (lambda x, y: x.abs() ** y + x**3 + 2**y, (_a(3, 4), _a(4))),
     "integers": (lambda x, y: x // (y + 1) + x % (y + 1) + (x & y) - (x << 1), (_i(9, 3, 4), _i(5, 4))),
@@ -266,6 +269,44 @@ def test_convolutions_and_their_gradients(stride: int, padding: int, dilation: i
     check(lambda x, w, b: F.conv2d(x, w, b, **named), x, w, b, atol=2e-4)
     check(lambda x, w: F.conv_transpose2d(x, w, None, output_padding=stride - 1, **named), x[:, :, :4, :4],
           _a(4, 6 // groups, 3, 2), atol=2e-4)  # fmt: skip
+
+
+SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, -2.5)
+OF_SPECIAL: dict[str, Function] = {
+    "heaviside": lambda x: torch.heaviside(x, x.flip(0)),
+    "square root as power": lambda x: x**0.5,
+    "reciprocal of a root as power": lambda x: x**-0.5,
+    "median of nothing": lambda x: torch.stack([x[:0].median(), x[:0].nanmedian()]),
+    "remainders of a number": lambda x: 7 % x,
+    "remainders of an integer": lambda x: -7 % torch.tensor([2, -3, 5], device=x.device),
+    "hardswish in place": lambda x: F.hardswish(x + 1, inplace=True),
+    "shift in place": lambda x: torch.tensor([2, -3, 5], device=x.device).__ilshift__(2).__irshift__(1),
+}
+
+
+@pytest.mark.parametrize("name", OF_SPECIAL)
+def test_special_values(name: str) -> None:
+    result, expected = (OF_SPECIAL[name](torch.tensor(SPECIAL).to(device)).cpu() for device in ("vk", "cpu"))
+    torch.testing.assert_close(result, expected, equal_nan=True)
+    if result.is_floating_point():
+        assert torch.equal(result.signbit() & (result == 0), expected.signbit() & (expected == 0))
+
+
+def test_indices_of_another_image_are_out_of_range() -> None:
+    x, indices = _a(2, 1, 2, 2).to("vk"), torch.tensor([[[[0, 3], [12, 15]]]]).expand(2, 1, 2, 2).to("vk")
+    assert F.max_unpool2d(x, indices, 2)[1, 0, 0, 3] == x[1, 0, 0, 1]
+    beyond = indices.clone()
+    beyond[0, 0, 1, 1] = 16  # the first element of the second image
+    with pytest.raises(IndexError, match="out of bounds"):
+        F.max_unpool2d(x, beyond, 2).cpu()
+
+
+def test_where_keeps_the_order_of_memory() -> None:
+    def strides(x: torch.Tensor) -> list[tuple[int, ...]]:
+        return [torch.where(x > 0, x, other).stride() for other in (x, x[:, :1], x.clone(), x[0], x.contiguous())]
+
+    for x in (_a(4, 6).t(), _a(4, 6), _a(2, 3, 4, 5).permute(0, 3, 1, 2), _a(4, 6)[:, ::2]):
+        assert strides(x.to("cpu")) == strides(torch.empty_strided(x.shape, x.stride(), device="vk").copy_(x))
 
 
 def test_signals_are_convolved() -> None:

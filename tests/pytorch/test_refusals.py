@@ -94,6 +94,15 @@ REFUSED: dict[str, Call] = {
     "a part of itself in place": lambda t: t.view(-1)[1:].mul_(t.view(-1)[:-1]),
     "itself, transposed": lambda t: torch.exp(t.t(), out=t.view(3, 2)),
     "median of nothing": lambda t: t[:0].median(0),
+    "integers for a sum": lambda t: torch.add(t, t, out=torch.empty(2, 3, dtype=torch.int32, device=t.device)),
+    "integers for a sine": lambda t: torch.sin(t, out=torch.empty(2, 3, dtype=torch.int32, device=t.device)),
+    "a bool for a quotient": lambda t: torch.div(t, 2, out=torch.empty(2, 3, dtype=torch.bool, device=t.device)),
+    "division of integers by 0": lambda t: t.long() // 0,
+    "remainders of integers by 0": lambda t: t.long() % 0,
+    "remainders to 0 of integers by 0": lambda t: torch.fmod(t.long(), 0),
+    "a matrix of indices": lambda t: t.index_select(0, _zeros(t)),
+    "a reflection beyond the image": lambda t: torch.nn.functional.pad(t[None, None], (3, 0, 0, 0), "reflect"),
+    "a replication of nothing": lambda t: torch.nn.functional.pad(t[None, :, :0], (1, 0), "replicate"),
 }
 
 

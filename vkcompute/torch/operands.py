@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from vkcompute.dtypes import small_float
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import computed, wide
+from vkcompute.torch.element_types import TORCH, computed, wide
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.kernels import is_on_device
 from vkcompute.torch.storage import convert, covers_storage, memory_order, store, values_of
@@ -61,7 +62,8 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
         is_wide: False to compute floats of 16 bits in their dtype.
 
     Raises:
-        RuntimeError: a value shares memory with `out`, but is another view of it.
+        RuntimeError: a value shares memory with `out`, but is another view of it, or `out` has a narrower kind of
+            elements.
     """
     _fit(out, values)
     for value in values:
@@ -79,7 +81,19 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
     arrays = [operand(value, wanted or _own(value, of_type)) for value in values]
     if not any(isinstance(array, Array) for array in arrays):
         return out.copy_(torch.from_numpy(np.asarray(compute(*arrays))))
-    return store(out, compute(*arrays))
+    result = compute(*arrays)
+    if dtype is not None and dtype is not out.dtype and not torch.can_cast(TORCH[result.dtype], out.dtype):
+        require_cast(dtype, out)
+    return store(out, result)
+
+
+def require_cast(dtype: Any, out: Any) -> None:
+    """Raises RuntimeError if a tensor for results of a dtype has elements of a narrower kind: integers for floats."""
+    if not torch.can_cast(dtype, out.dtype):
+        given, wanted = (
+            re.sub(r"torch\.|Tensor", "", torch.empty(0, dtype=kind).type()) for kind in (dtype, out.dtype)
+        )
+        raise RuntimeError(f"result type {given} can't be cast to the desired output type {wanted}")
 
 
 def _require_same_elements(out: Any, value: Any) -> None:

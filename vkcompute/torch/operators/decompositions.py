@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import torch
+
 from vkcompute.torch.kernels import exists, kernel, operator
 from vkcompute.torch.operands import resize_to
 
@@ -20,11 +22,10 @@ _NAMES = (
     "huber_loss huber_loss.out huber_loss_backward.out smooth_l1_loss.out smooth_l1_loss_backward.grad_input "
     "multi_margin_loss "
     # images
-    "col2im grid_sampler_2d im2col max_unpool2d max_unpool3d reflection_pad1d.out "
-    "reflection_pad2d reflection_pad3d.out replication_pad1d.out replication_pad2d.out "
-    "replication_pad3d.out upsample_bicubic2d.out upsample_bilinear2d.out upsample_linear1d.out upsample_nearest1d.out "
-    "upsample_nearest2d.out upsample_nearest3d.out upsample_trilinear3d.out _upsample_nearest_exact1d.out "
-    "_upsample_nearest_exact2d.out _upsample_nearest_exact3d.out "
+    "col2im grid_sampler_2d im2col upsample_bicubic2d.out upsample_bilinear2d.out "
+    "upsample_linear1d.out upsample_nearest1d.out upsample_nearest2d.out upsample_nearest3d.out "
+    "upsample_trilinear3d.out _upsample_nearest_exact1d.out _upsample_nearest_exact2d.out "
+    "_upsample_nearest_exact3d.out "
     # elements, indices, reductions
     "channel_shuffle index_copy.out index_fill_.int_Scalar index_fill_.int_Tensor isin.Tensor_Tensor_out "
     "linalg_cross.out nan_to_num.out nansum norm.out renorm.out round.decimals_out rsub.Tensor special_entr.out "
@@ -32,6 +33,13 @@ _NAMES = (
     # random numbers
     "cauchy_ geometric_ log_normal_ normal.Tensor_float normal.Tensor_Tensor normal.float_Tensor"
 ).split()
+
+_IN_PLACE = {
+    "__ilshift__.Scalar": "bitwise_left_shift", "__ilshift__.Tensor": "bitwise_left_shift",
+    "__irshift__.Scalar": "bitwise_right_shift", "__irshift__.Tensor": "bitwise_right_shift",
+    "addbmm_": "addbmm", "hardswish_": "hardswish", "logit_": "logit",
+}  # fmt: skip
+"""Forms in place that PyTorch does not derive from others, and the names of these."""
 
 
 @cache
@@ -41,7 +49,8 @@ def decomposition(name: str) -> Callable[..., Any]:
     return table[operator(name)]
 
 
-def _composed(name: str) -> Callable[..., Any]:
+def composed(name: str) -> Callable[..., Any]:
+    """Returns a kernel of an operator by its decomposition, which writes the result to `out` if it has one."""
     written = [value.name for value in operator(name)._schema.arguments if value.alias_info and value.kwarg_only]
 
     def run(*args: Any, **named: Any) -> Any:
@@ -63,6 +72,15 @@ def _written(out: Any, made: Any) -> Any:
     return out
 
 
+def _in_place(name: str) -> Callable[..., Any]:
+    def run(self: Any, *args: Any, **named: Any) -> Any:
+        return self.copy_(getattr(torch.ops.aten, name)(self, *args, **named))
+
+    return run
+
+
+for _name, _other in _IN_PLACE.items():
+    kernel(_name)(_in_place(_other))
 for _name in _NAMES:
     if exists(_name):
-        kernel(_name)(_composed(_name))
+        kernel(_name)(composed(_name))

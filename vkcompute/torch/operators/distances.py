@@ -15,7 +15,7 @@ def _norms(differences: Any, p: float) -> Any:
 
 
 def _slopes(differences: Any, distances: Any, p: float) -> Any:
-    """Returns the derivatives of norms of differences by these; 0 where a norm is 0."""
+    """Returns the derivatives of norms of differences by these; 0 where a norm or a difference is 0."""
     distances = distances.unsqueeze(-1)
     if p == 0:
         return torch.zeros_like(differences)
@@ -25,7 +25,7 @@ def _slopes(differences: Any, distances: Any, p: float) -> Any:
         return torch.sign(differences) * (differences.abs() == distances)
     shares = differences / distances
     slopes = shares if p == 2 else torch.sign(differences) * shares.abs() ** (p - 1)
-    return torch.where(distances == 0, 0.0, slopes)
+    return torch.where((distances == 0) | (differences == 0), 0.0, slopes)  # with p < 1, they are infinite there
 
 
 @kernel("_cdist_forward")

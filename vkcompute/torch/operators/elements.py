@@ -10,7 +10,7 @@ import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, joined, where
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise
+from vkcompute.torch.operands import elementwise, require_cast
 
 _FLOATS = (
     "acos=arccos acosh=arccosh asin=arcsin asinh=arcsinh atan=arctan atanh=arctanh cos cosh erf erfc exp exp2 expm1 "
@@ -31,7 +31,7 @@ _TESTS = "logical_not signbit isnan=isnan isinf=isinf"
 _BINARY = (
     "atan2.out=arctan2 bitwise_and.Tensor_out bitwise_left_shift.Tensor_out=left_shift bitwise_or.Tensor_out "
     "bitwise_right_shift.Tensor_out=right_shift bitwise_xor.Tensor_out copysign.out div.out=divide fmax.out fmin.out "
-    "fmod.Tensor_out gcd.out heaviside.out hypot.out lcm.out logaddexp.out logaddexp2.out maximum.out minimum.out "
+    "fmod.Tensor_out gcd.out hypot.out lcm.out logaddexp.out logaddexp2.out maximum.out minimum.out "
     "mul.out=multiply nextafter.out remainder.Tensor_out xlogy.OutTensor"
 )
 """Operators of two tensors, which are converted to the dtype of the result."""
@@ -48,7 +48,9 @@ def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
     def run(self: Any, *, out: Any) -> Any:
         if keeps and self.dtype in _INTEGERS and row in _ROUNDINGS:
             return out.copy_(self)
-        dtype = None if keeps else out.dtype if out.dtype.is_floating_point or out.dtype.is_complex else None
+        if not keeps:
+            require_cast(torch.get_default_dtype(), out)
+        dtype = None if keeps else out.dtype
         return elementwise(out, lambda x: apply(row, x), self, dtype=dtype)
 
     return run
@@ -63,6 +65,8 @@ def _binary(row: str) -> Callable[..., Any]:
         dtype = torch.result_type(self, other)
         if row in _TO_FLOATS and not (dtype.is_floating_point or dtype.is_complex):
             dtype = torch.get_default_dtype()
+        if row in _REMAINDERS:
+            _require_divisor(other, dtype)
         return elementwise(out, lambda x, y: apply(row, x, y), self, other, dtype=dtype, is_wide=row not in _EXACT)
 
     return run
@@ -71,6 +75,16 @@ def _binary(row: str) -> Callable[..., Any]:
 _EXACT = {"nextafter", *(row for _, row in _rows(_COMPARISONS))}
 """Operators that compare with a number as rounded, or count steps of the dtype."""
 _TO_FLOATS = {"divide", "arctan2", "copysign", "xlogy"}
+
+
+_REMAINDERS = {"fmod", "remainder"}
+
+
+def _require_divisor(other: Any, dtype: Any) -> None:
+    """Raises RuntimeError for a number 0 that divides integers; zeros among elements of the device give 0."""
+    is_number = not isinstance(other, torch.Tensor) or (other.device.type == "cpu" and not other.dim())
+    if is_number and not (dtype.is_floating_point or dtype.is_complex or other):
+        raise RuntimeError("ZeroDivisionError")
 
 
 def _register_rows() -> None:
@@ -129,6 +143,8 @@ def sub(self: Any, other: Any, *, alpha: Any = 1, out: Any) -> Any:
 def div(self: Any, other: Any, *, rounding_mode: str | None, out: Any) -> Any:
     """Computes the quotient, as it is, truncated or rounded down."""
     dtype = torch.result_type(self, other)
+    if rounding_mode is not None:
+        _require_divisor(other, dtype)
     if rounding_mode == "floor":
         return elementwise(out, lambda x, y: apply("floor_divide", x, y), self, other, dtype=dtype)
     if rounding_mode is None:
@@ -179,9 +195,26 @@ def power(self: Any, exponent: Any, *, out: Any) -> Any:
             return out.copy_(self)
         if exponent == 2:
             return elementwise(out, lambda x: apply("square", x), self, dtype=dtype)
-        if exponent == 0.5 and dtype.is_floating_point:
-            return elementwise(out, lambda x: apply("power", x, 0.5), self, dtype=dtype)
+        if abs(exponent) == 0.5 and dtype in (torch.float32, torch.float64):  # as PyTorch does, NaN for -inf
+            return elementwise(out, lambda x: apply("sqrt" if exponent > 0 else "rsqrt", x), self, dtype=dtype)
     return elementwise(out, lambda x, y: apply("power", x, y), self, exponent, dtype=dtype)
+
+
+@kernel("heaviside.out")
+def heaviside(self: Any, values: Any, *, out: Any) -> Any:
+    """Computes 0 for negative elements and NaN, 1 for positive ones, and the values for zeros."""
+
+    def compute(x: Any, y: Any) -> Any:
+        return where(apply("equal", x, 0), y, where(apply("greater", x, 0), 1, 0))
+
+    return elementwise(out, compute, self, values, dtype=out.dtype)
+
+
+@kernel("remainder.Scalar_Tensor")
+def remainder_of_number(self: Any, other: Any) -> Any:
+    """Returns the remainders of a number by elements."""
+    number = torch.full((), self, dtype=torch.result_type(self, other), device="vk")
+    return torch.remainder(number, other)
 
 
 @kernel("sign.out", "sgn.out")
@@ -221,9 +254,12 @@ def frac(self: Any, *, out: Any) -> Any:
 @kernel("where.self")
 def where_new(condition: Any, self: Any, other: Any) -> Any:
     """Returns elements of self where the condition is true, else of other."""
-    shape = torch.broadcast_shapes(condition.shape, self.shape, other.shape)
-    out = torch.empty(shape, dtype=torch.result_type(self, other), device="vk")
-    return where_into(condition, self, other, out=out)
+    values, dtype = (condition, self, other), torch.result_type(self, other)
+    shape = torch.broadcast_shapes(*(value.shape for value in values))
+    if all(value.is_contiguous() for value in values):
+        return where_into(*values, out=torch.empty(shape, dtype=dtype, device="vk"))
+    planned = torch.where(*(torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device="meta") for v in values))
+    return where_into(*values, out=torch.empty_strided(shape, planned.stride(), dtype=dtype, device="vk"))
 
 
 @kernel("where.self_out")

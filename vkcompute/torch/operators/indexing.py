@@ -86,6 +86,8 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
 def index_select(self: Any, dim: int, index: Any) -> Any:
     """Returns slices at indices along an axis."""
     axis_of(dim, self.dim())
+    if index.dim() > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
     shape = list(self.shape)
     if not shape:
         return self.clone()

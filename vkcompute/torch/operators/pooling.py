@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from vkcompute.torch.element_types import wide
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand
+from vkcompute.torch.operators.decompositions import composed
 from vkcompute.torch.storage import convert, runtime, store, wrap
 
 aten = torch.ops.aten
@@ -259,3 +260,19 @@ def _divisors(windows: _Windows, with_padding: bool, given: int | None, like: An
         counts.append(np.minimum(first + size, high) - np.maximum(first, low))
     sizes = functools.reduce(np.multiply.outer, counts)
     return runtime().array(np.asarray(sizes).astype(wide(like.dtype)))
+
+
+def _unpooled(name: str) -> Callable[..., Any]:
+    compute = composed(name)
+
+    def run(self: Any, indices: Any, output_size: Numbers, *args: Any) -> Any:
+        n = math.prod(output_size)
+        is_inside = (indices >= 0) & (indices < n)
+        beyond = n * indices.numel()  # an index of another image becomes one of none, which the next wait reports
+        return compute(self, torch.where(is_inside, indices, beyond), output_size, *args)
+
+    return run
+
+
+for _name in ("max_unpool2d", "max_unpool3d"):
+    kernel(_name)(_unpooled(_name))

@@ -390,7 +390,9 @@ def median(self: Any, dim: int, keepdim: bool = False, *, values: Any, indices: 
 
 @kernel("median")
 def median_of_all(self: Any) -> Any:
-    """Returns the lower median of all elements; NaN if there is one."""
+    """Returns the lower median of all elements; NaN if there is one, and for none."""
+    if not self.numel() and self.dtype.is_floating_point:
+        return torch.full((), math.nan, dtype=self.dtype, device="vk")
     return torch.median(self.reshape(-1), 0)[0]
 
 
@@ -413,4 +415,6 @@ def nanmedian(self: Any, dim: int, keepdim: bool = False, *, values: Any, indice
 @kernel("nanmedian")
 def nanmedian_of_all(self: Any) -> Any:
     """Returns the lower median of the elements that are no NaN."""
+    if not self.numel():
+        return torch.median(self)
     return torch.nanmedian(self.reshape(-1), 0)[0]
