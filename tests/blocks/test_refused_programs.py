@@ -84,6 +84,14 @@ def stores_called(out_ptr, x_ptr: tl.const, n):
 
 
 @triton.jit
+def loads_chosen(out_ptr, x_ptr: tl.const, n):
+    source = out_ptr
+    if n > 1:
+        source = x_ptr
+    tl.store(out_ptr, tl.load(source))
+
+
+@triton.jit
 def adds_bytes(x_ptr):
     tl.atomic_add(x_ptr.to(tl.pointer_type(tl.int8)), 1)
 
@@ -122,7 +130,7 @@ BYTES = np.zeros(4, np.int8)
         (of_halves, (X, tl.rsqrt), "convert it, as x.to(tl.float32)", "FUNCTION("),
         (long_histogram, (X,), "tl.histogram takes int32", "histogram"),
         (least, (X,), "min of constants takes no NaN; got 1.0, nan", "min("),
-        (divided, (X, 3, 4), "/ of int32 and uint32", "n / m"),
+        (divided, (X, 3, 4), "Cannot use / with int32 and uint32 because they have different signedness", "n / m"),
         (stores_constant, (X,), "x_ptr is a tl.const", "tl.store"),
         (adds_bytes, (BYTES,), "tl.atomic_add does not support int8, but integers of 32 bits", "atomic_add"),
         (exchanges_bytes, (BYTES,), "tl.atomic_cas does not support int8, but integers of 16 bits", "atomic_cas"),
@@ -130,7 +138,8 @@ BYTES = np.zeros(4, np.int8)
         (sliced, (X,), "unsupported tensor index", "x_ptr[1:]"),
         (huge, (X, 3), "72057594037927935 is out of range of int32", "0xFFFF"),
         (stores_constant, (X,), "Cannot store to a constant pointer", "tl.store"),
-        (stores_called, (X, X, 3), "out_ptr or x_ptr is a tl.const", "tl.store"),
+        (stores_called, (X, X, 3), "x_ptr is a tl.const, and out_ptr is none", "out_ptr if"),
+        (loads_chosen, (X, X, 3), "x_ptr is a tl.const, and out_ptr is none", "tl.load(source)"),
     ],
 )
 def test_what_triton_refuses(program: JITFunction, args: Any, message: str, text: str) -> None:

@@ -62,7 +62,7 @@ class BlockArithmetic:
 
     def __init__(self, builder: Builder, kernels: Compiler) -> None:
         self.builder, self.kernels, self.kind = builder, kernels, kernels.kind
-        self._pointer_choices = PointerChoices()
+        self.pointer_choices = PointerChoices()
 
     # -- types --------------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class BlockArithmetic:
 
     def _joined_pointers(self, one: Pointer, other: Pointer) -> Pointer:
         """Returns the type of a pointer that is to either argument, depending on the path taken."""
-        choice = self._pointer_choices.of(one, other)
+        choice = self.pointer_choices.of(one, other)
         if choice is None:
             raise UnsupportedError(
                 f"{describe(one)} on one path and to {other.array.name} on another, of another type or of a table; "
@@ -261,7 +261,8 @@ class BlockArithmetic:
             and not (one_plain or other_plain)
         ):
             raise UnsupportedError(
-                f"{sign} of {OF_SCALAR[one]} and {OF_SCALAR[other]}, one of them signed; write x.to(tl.uint32)"
+                f"Cannot use {sign} with {OF_SCALAR[one]} and {OF_SCALAR[other]} because they have different "
+                "signedness; convert one, as x.to(tl.uint32)"
             )
         widths = [1 if kind is BOOL else kind.bits for kind in (one, other)]
         if widths[0] == widths[1]:

@@ -62,7 +62,6 @@ class BlockCompiler(Context):
         arithmetic: has the operators.
         divisors: powers of two that divide integer arguments.
         bounds: the least and the greatest value of integer arguments, as far as the program states them.
-        read_only: positions of the array arguments that are annotated as tl.const.
         asserts: False where assertions are removed.
         combination: the function of a reduction or scan that is being built.
     """
@@ -77,7 +76,6 @@ class BlockCompiler(Context):
         self._hold_kernels(Compiler(function, KernelTypes(FLOAT32), self.evaluator, self))
         self._hold_operators(BlockArithmetic(self.builder, self.kernels))
         self.check_bounds = False
-        self.read_only: set[int] = set()
         self.asserts = True
         self.combination: Any = None  # a `Combination`
         self.divisors: dict[ir.Value, int] = {}
@@ -124,7 +122,8 @@ class BlockCompiler(Context):
 
     def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the program writes an array, which is not annotated as tl.const."""
-        if any(source.position in self.read_only for source in sources_of(array)):
+        read_only = self.arithmetic.pointer_choices.read_only
+        if any(source.position in read_only for source in sources_of(array)):
             raise UnsupportedError(
                 f"Cannot store to a constant pointer: {array.name} is a tl.const, through which nothing is written; "
                 "drop the annotation"

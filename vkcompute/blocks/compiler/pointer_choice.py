@@ -7,21 +7,37 @@ from typing import Any
 
 from vkcompute import ir
 from vkcompute.blocks.compiler.types import ChoiceValue, Entry, Pointer, TableValue, WindowsValue
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Value
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
 
 
 class PointerChoices:
-    """The sets of arguments to which pointers of a program are chosen; each has one value."""
+    """The sets of arguments to which pointers of a program are chosen; each has one value.
+
+    Attributes:
+        read_only: positions of the arguments that are annotated as tl.const.
+    """
 
     def __init__(self) -> None:
+        self.read_only: set[int] = set()
         self._values: dict[tuple[ArrayValue, ...], ChoiceValue] = {}
 
     def of(self, *pointers: Pointer) -> ChoiceValue | None:
-        """Returns the value for the arguments of pointers; None if their types differ, or if tables are among them."""
+        """Returns the value for the arguments of pointers; None if their types differ, or if tables are among them.
+
+        Raises:
+            UnsupportedError: some of the arguments are annotated as tl.const, and others are not.
+        """
         arrays = {source.position: source for pointer in pointers for source in sources_of(pointer.array)}
         sources = tuple([arrays[at] for at in sorted(arrays)])
         first = sources[0]
+        constant, other = self._one_that(sources, is_const=True), self._one_that(sources, is_const=False)
+        if constant is not None and other is not None:
+            raise UnsupportedError(
+                f"{constant.name} is a tl.const, and {other.name} is none, so that their pointers have different "
+                "types; annotate both, or load in each branch"
+            )
         for source in sources:
             is_alike = source.element is first.element and source.memory.element is first.memory.element
             if isinstance(source, (TableValue, WindowsValue)) or not is_alike:
@@ -32,6 +48,10 @@ class PointerChoices:
                 name, first.position, first.element, 1, first.memory, windows=memories, sources=sources
             )
         return self._values[sources]
+
+    def _one_that(self, sources: Sequence[ArrayValue], *, is_const: bool) -> ArrayValue | None:
+        """Returns an argument that is annotated as tl.const, or one that is not; None if there is none."""
+        return next((source for source in sources if (source.position in self.read_only) is is_const), None)
 
 
 def sources_of(array: ArrayValue) -> tuple[ArrayValue, ...]:

@@ -160,7 +160,7 @@ def build(
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
     compiler.check_bounds = options is not None and options.compilation.check_bounds
     compiler.asserts = options is None or options.asserts
-    compiler.read_only = _read_only(definition, names)
+    compiler.arithmetic.pointer_choices.read_only = _read_only(definition, names)
     built = Built(compiler, {}, {}, [], len(names))
     given = {**constants, **_arguments(built, names, signature)}
     args = [given[at] for at in range(len(names))]
