@@ -190,6 +190,7 @@ _RULES: tuple[Rule, ...] = (
         for name in ("saxpy", "multiply", "gradients", "histogram", "mandelbrot", "matmul", "kick")
     ],
     _speed("launch of Numba's kernel over a bare one", "numba.launch", "cuda.jit", "vc.elementwise", 0.67),
+    _speed("the same with arrays of the host", "numba.hosts", "cuda.jit", "vc.elementwise", 0.95),
     _speed("compile of 50 lines, Numba's over ours", "numba.compile", "cuda.jit", "vc.kernel", 0.83),
     _speed("the same, from the disk cache", "numba.disk", "cuda.jit", "vc.kernel", 0.91),
     *[

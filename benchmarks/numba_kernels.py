@@ -14,6 +14,7 @@ import numpy as np
 from context import Cases, Context
 from host_time import CALLS
 from measure import Case, HostArray, Local
+from peers.work import Blocking
 from python_kernels import Compiler, Glsl, Launched
 from workloads import Workload, histogram, matrix_product, n_body, workloads
 
@@ -154,6 +155,7 @@ def kick(position, mass, velocity, seconds):  # noqa: ANN001, ANN201
         velocity[2, i] += az * float32(seconds)
 
 
+_product = vc.elementwise("x * y")
 _KERNELS = {
     "saxpy": saxpy, "multiply": multiply, "gradients": gradients, "histogram": count, "mandelbrot": mandelbrot,
     "matmul": matmul, "kick": kick,
@@ -229,7 +231,7 @@ def numba_fluid(old, new, walls, rate):  # noqa: ANN001, ANN201
 def cases(context: Context) -> Cases:
     """The host's time for a launch and for compilation, and the device's time for each kernel."""
     warnings.simplefilter("ignore", NumbaPerformanceWarning)
-    yield _launches(context.runtime)
+    yield from _launches(context.runtime)
     yield from _compilations()
     for work in workloads(full=context.sizes.small >= 1 << 20):
         shader = vc.glsl(_SHADERS / f"{work.shader}.comp", optimize=True)
@@ -240,12 +242,28 @@ def cases(context: Context) -> Cases:
         yield Case(f"numba.{work.shader}", f"{work.title}, with fastmath=True", "GLSL", programs)
 
 
-def _launches(runtime: vc.Runtime) -> Case:
+def _launches(runtime: vc.Runtime) -> Iterator[Case]:
+    """Yields launches with arrays of the device, and of the host beside copies and a launch by hand."""
     ones = np.ones(_N, np.float32)
     work = Workload("", multiply, [ones, ones, np.zeros_like(ones)], 2, [], lambda: ones, groups=(1,), local=(_N,))
-    add = Local("vc.elementwise", partial(Bare, runtime, work), work.expected, burst=CALLS, loops=_LOOPS)
-    numbas = Local("cuda.jit", partial(Numbas, runtime, work), work.expected, burst=CALLS, loops=_LOOPS)
-    return Case("numba.launch", f"launch with three arrays, {CALLS} at a time", "vc.elementwise", [add, numbas])
+    for key, title, bare, numbas in (
+        ("launch", f"launch with three arrays, {CALLS} at a time", partial(Bare, runtime), partial(Numbas, runtime)),
+        ("hosts", "launch with three arrays of the host", partial(Hosts, _by_hand), partial(Hosts, multiply[1, _N])),
+    ):
+        burst = CALLS if key == "launch" else None
+        programs = [
+            Local(name, partial(make, work), work.expected, burst=burst, loops=_LOOPS)
+            for name, make in (("vc.elementwise", bare), ("cuda.jit", numbas))
+        ]
+        yield Case(f"numba.{key}", title, "vc.elementwise", programs)
+
+
+def _by_hand(*hosts: HostArray) -> None:
+    copies = [cuda.to_device(host) for host in hosts]
+    a, b, out = [copy.array for copy in copies]
+    _product(a, b, out=out)
+    for copy, host in zip(copies, hosts, strict=True):
+        copy.copy_to_host(host)
 
 
 def _compilations() -> Iterator[Case]:
@@ -287,7 +305,7 @@ class Bare(Launched):
     def __init__(self, runtime: vc.Runtime, work: Workload) -> None:
         super().__init__(runtime, work)
         a, b, out = self._arrays
-        self._call = partial(vc.elementwise("x * y"), a, b, out=out)
+        self._call = partial(_product, a, b, out=out)
         self._runtime = runtime
 
     def wait(self) -> None:
@@ -309,6 +327,22 @@ class Numbas(Bare):
         groups, local = _grid(self._arrays[work.out], work)
         self._call = partial(kernel[groups, local], *arrays, *work.numbers)
         self._runtime = runtime
+
+
+class Hosts(Blocking):
+    """A function of arrays of the host."""
+
+    def __init__(self, function: Callable[..., None], work: Workload) -> None:
+        self._function, self._hosts, self._out = function, [array.copy() for array in work.arrays], work.out
+
+    def enqueue(self) -> None:
+        """Calls the function, which waits for the results."""
+        self._function(*self._hosts)
+
+    def result(self) -> HostArray:
+        """Returns the result of a call."""
+        self.enqueue()
+        return self._hosts[self._out]
 
 
 def _grid(out: vc.Array, work: Workload) -> tuple[Any, Any]:
