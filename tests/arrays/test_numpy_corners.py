@@ -209,6 +209,19 @@ def test_edges_with_nan_in_the_order_of_sorts(gpu: vc.Runtime) -> None:
             vnp.digitize(gpu.zeros(3), np.array(edges, np.float32))
 
 
+@pytest.mark.parametrize("dtype", [np.bool_, np.complex64, np.float32, np.uint8])
+def test_common_elements_and_their_indices(gpu: vc.Runtime, dtype: Any) -> None:
+    one, other = np.array([3, 1, 1, 0, 4], dtype), np.array([4, 0, 2, 1], dtype)
+    expected = np.intersect1d(one, other, return_indices=True)
+    computed = vnp.intersect1d(gpu.array(one), gpu.array(other), return_indices=True)
+    for ours, of_numpy in zip(computed, expected, strict=True):
+        assert np.array_equal(ours.numpy(), of_numpy)
+    ordered = np.sort(one)
+    for side in ("left", "right"):
+        ours = vnp.searchsorted(gpu.array(ordered), gpu.array(other), side)
+        assert ours.tolist() == np.searchsorted(ordered, other, side).tolist()
+
+
 def test_unsigned_edges_that_descend(of: Any) -> None:
     x, edges = of([0, 2, 3, 9], np.uint32), np.array([8, 3, 1], np.uint32)
     assert np.digitize(x, of(edges)).tolist() == np.digitize(x.numpy(), edges).tolist()
