@@ -384,6 +384,14 @@ def test_put_wraps_indices_unless_it_is_to_raise() -> None:
         assert cp.row_stack((cp.arange(2), cp.arange(2))).shape == (2, 2)
 
 
+def test_allocators_that_programs_set() -> None:
+    for pool in (cp.cuda.MemoryPool(cp.cuda.malloc_managed), cp.cuda.MemoryAsyncPool()):
+        cp.cuda.set_allocator(pool.malloc)
+        assert cp.arange(4).sum() == 6
+        assert pool.malloc(16).mem.size >= 16
+    assert cp.cuda.malloc_async(64).mem.size >= 64
+
+
 def test_older_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     largest = cp.random.RandomState(0).tomaxint((50,)).get()
     assert 2**60 < largest.max() < 2**63

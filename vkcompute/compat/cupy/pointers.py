@@ -153,6 +153,10 @@ def alloc(size: int) -> MemoryPointer:
     return MemoryPointer.to(current_runtime().empty((size,), np.uint8))
 
 
+malloc_managed = malloc_async = alloc
+"""The same: when the device is full, arrays that were not used for long move to the host, whichever they are."""
+
+
 def memory_at(ptr: int) -> MemoryPointer | None:
     """Returns the pointer with a number; None if no memory that somebody holds has it."""
     for start, buffer in list(_buffers.items()):
