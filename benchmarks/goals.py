@@ -194,7 +194,7 @@ _RULES: tuple[Rule, ...] = (
     _speed("compile of 50 lines, Numba's over ours", "numba.compile", "cuda.jit", "vc.kernel", 0.83),
     _speed("the same, from the disk cache", "numba.disk", "cuda.jit", "vc.kernel", 0.91),
     *[
-        _speed(f"{name} in Numba's Python, speed over GLSL", f"numba.{name}", "Numba's", "GLSL", 0.91)
+        _speed(f"{name} in Numba's, speed over GLSL", f"numba.{name}", "Numba's", "GLSL", 0.91)
         for name in ("saxpy", "multiply", "gradients", "histogram", "mandelbrot", "matmul", "kick")
     ],
     *[
