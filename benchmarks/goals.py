@@ -189,6 +189,14 @@ _RULES: tuple[Rule, ...] = (
         _speed(f"{name} in Python, speed over GLSL", f"python.{name}", "Python", "GLSL", 0.95)
         for name in ("saxpy", "multiply", "gradients", "histogram", "mandelbrot", "matmul", "kick")
     ],
+    _speed("launch of Numba's kernel over a bare one", "numba.launch", "cuda.jit", "vc.elementwise", 0.67),
+    _speed("the same with arrays of the host", "numba.hosts", "cuda.jit", "vc.elementwise", 0.95),
+    _speed("compile of 50 lines, Numba's over ours", "numba.compile", "cuda.jit", "vc.kernel", 0.83),
+    _speed("the same, from the disk cache", "numba.disk", "cuda.jit", "vc.kernel", 0.91),
+    *[
+        _speed(f"{name} in Numba's, speed over GLSL", f"numba.{name}", "Numba's", "GLSL", 0.91)
+        for name in ("saxpy", "multiply", "gradients", "histogram", "mandelbrot", "matmul", "kick")
+    ],
     *[
         rule
         for key, text, limit, unit, scale in _KOMPUTE

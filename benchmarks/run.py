@@ -39,6 +39,7 @@ BENCHMARKS = (
     "overlap",
     "devices",
     "python_kernels",
+    "numba_kernels",
     "triton_programs",
     "algorithms",
     "networks",

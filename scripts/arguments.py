@@ -52,7 +52,7 @@ ALLOWED = {
     "intersect1d.assume_unique": "the right result all the same",
     "empty_like": "any elements", "axes": "None for the last ones", "i0": "of infinity it is infinite",
     **dict.fromkeys(("divmod", "floor_divide"), "inf // x is inf, as the Array API standard has it"),
-    **dict.fromkeys(("reciprocal.0", "spacing.0"), "bools as numbers of the default dtype"),
+    "spacing.0": "bools as numbers of the default dtype",
     "unique_values": "in order", "shuffle": "without effect", "random.spawn": "generators of our own",
     "random.seed": "any seed of NumPy's SeedSequence", "random.integers.dtype": "None for the default integer",
     "random.randint.dtype": "None for the default integer", "maximum.reduceat.1": "an empty text as an empty list",

@@ -58,6 +58,7 @@ _MEASURED = (
     "streaming",
     "overlap",
     "python_kernels",
+    "numba_kernels",
     "triton_programs",
     "algorithms",
     "networks",

@@ -198,10 +198,28 @@ def test_joined_arrays_are_converted_within_their_kind(of: Any) -> None:
     assert np.stack(of([[1, 2], [3, 4]], np.int32), axis=1).tolist() == [[1, 3], [2, 4]]
 
 
-def test_nan_among_edges_is_in_no_order(gpu: vc.Runtime) -> None:
-    for edges in ([np.nan, 1], [1, np.nan, 2], [2, 1, np.nan]):
-        with pytest.raises(ValueError, match=r"ascending or descending order, and NaN is in neither; got \[.*nan"):
+def test_edges_with_nan_in_the_order_of_sorts(gpu: vc.Runtime) -> None:
+    x = np.float32([-1, 0, 1, 1.5, 2, 3, np.inf, np.nan])
+    for edges in ([1, 2, np.nan], [0, 1, np.nan, np.nan], [np.nan, 2, 1], [np.nan, np.nan], [np.nan, 1]):
+        given = np.array(edges, np.float32)
+        for right in (False, True):
+            assert vnp.digitize(gpu.array(x), given, right).tolist() == np.digitize(x, given, right).tolist(), edges
+    for edges in ([1, np.nan, 2], [2, 1, np.nan], [np.nan, 1, 2]):
+        with pytest.raises(ValueError, match=r"in ascending or descending order, .*; got \[.*nan"):
             vnp.digitize(gpu.zeros(3), np.array(edges, np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.complex64, np.float32, np.uint8])
+def test_common_elements_and_their_indices(gpu: vc.Runtime, dtype: Any) -> None:
+    one, other = np.array([3, 1, 1, 0, 4], dtype), np.array([4, 0, 2, 1], dtype)
+    expected = np.intersect1d(one, other, return_indices=True)
+    computed = vnp.intersect1d(gpu.array(one), gpu.array(other), return_indices=True)
+    for ours, of_numpy in zip(computed, expected, strict=True):
+        assert np.array_equal(ours.numpy(), of_numpy)
+    ordered = np.sort(one)
+    for side in ("left", "right"):
+        ours = vnp.searchsorted(gpu.array(ordered), gpu.array(other), side)
+        assert ours.tolist() == np.searchsorted(ordered, other, side).tolist()
 
 
 def test_unsigned_edges_that_descend(of: Any) -> None:

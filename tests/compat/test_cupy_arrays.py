@@ -253,7 +253,7 @@ def test_views_of_einsum() -> None:
 
 def test_functions_with_arguments_of_cupy() -> None:
     x = cp.array([[1, 5], [7, 2]])
-    assert cp.argsort(cp.array(3)).tolist() == cp.array(3).argsort().tolist() == 0
+    assert cp.argsort(cp.array(3)).tolist() == cp.array(3).argsort().tolist() == np.argsort(np.array(3)).tolist()
     strided = cp.ndarray((2, 3), np.float64, strides=(8, 0))
     assert (strided.strides, cp.byte_bounds(strided)[0]) == ((8, 0), strided.data.ptr)
     with pytest.raises(ValueError, match=r"ndarray\(\) with strides"):
@@ -345,3 +345,62 @@ def test_names_of_modules_that_programs_use() -> None:
         cp.cuda.nvtx.RangePop()
     properties = cp.cuda.runtime.getDeviceProperties(0)
     assert properties["maxThreadsDim"][0] >= properties["warpSize"]
+
+
+class _Foreign:
+    """An object with the interface of an array, as another library of CUDA has it."""
+
+    def __init__(self, array: Any) -> None:
+        typestr, descr, address = array.dtype.str, array.dtype.descr, (array.data.ptr, False)
+        self.__cuda_array_interface__ = {
+            "shape": array.shape, "typestr": typestr, "descr": descr, "data": address, "version": 3,
+        }  # fmt: skip
+
+
+def test_interfaces_have_the_fields_of_records_and_no_address_without_elements() -> None:
+    records = cp.zeros(3, "i4,f8")
+    assert cp.asarray(_Foreign(records)).dtype == np.dtype("i4,f8")
+    empty = cp.zeros(3)[3:]
+    assert (empty.data.ptr, empty.data.mem.size, cp.asarray(_Foreign(empty)).shape) == (0, 0, (0,))
+
+
+def test_flags_and_numbers_that_are_numpys() -> None:
+    for xp in (np, cp):
+        x = xp.arange(6, dtype=np.int32).reshape(2, 3)
+        views = x.view(np.int16), x.T, x[:], x.copy()
+        assert [view.flags.owndata for view in views] == [False, False, False, True]
+        assert xp.reciprocal(xp.array([True])).dtype == np.int8
+        with pytest.raises(IndexError):
+            xp.fft.rfftn(xp.ones((2, 3)), axes=())
+
+
+def test_put_wraps_indices_unless_it_is_to_raise() -> None:
+    x = cp.arange(7)
+    cp.put(x, cp.array([2, -8]), cp.array([10, 20]))
+    assert x.tolist() == [0, 1, 10, 3, 4, 5, 20]
+    with pytest.raises(IndexError, match="index 7 is out of bounds"):
+        cp.put(x, cp.array([2, 7]), cp.array([10, 20]), mode="raise")
+    with pytest.warns(DeprecationWarning, match="Use `vstack`"):
+        assert cp.row_stack((cp.arange(2), cp.arange(2))).shape == (2, 2)
+
+
+def test_allocators_that_programs_set() -> None:
+    for pool in (cp.cuda.MemoryPool(cp.cuda.malloc_managed), cp.cuda.MemoryAsyncPool()):
+        cp.cuda.set_allocator(pool.malloc)
+        assert cp.arange(4).sum() == 6
+        assert pool.malloc(16).mem.size >= 16
+    assert cp.cuda.malloc_async(64).mem.size >= 64
+
+
+def test_older_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest = cp.random.RandomState(0).tomaxint((50,)).get()
+    assert 2**60 < largest.max() < 2**63
+    assert largest.min() >= 0
+    for a in (None, cp.array([[0, 1], [2, 3]])):
+        with pytest.raises(ValueError, match="a must be 1-dimensional or an integer"):
+            cp.random.choice(a, 1)
+    state = cp.random.get_random_state()
+    monkeypatch.setenv("CUPY_SEED", "6")
+    cp.random.reset_states()
+    assert cp.random.rand(3).tolist() == cp.random.RandomState(6).rand(3).tolist()
+    cp.random.set_random_state(state)

@@ -176,6 +176,47 @@ def test_repeated_launches_cost_a_bare_launch() -> None:
     least = calls_of(lambda: bare[1, 64](x.array, out.array, 2.0))
     assert out.copy_to_host().tolist() == [2] * 64
     assert ours <= 1.5 * least, (ours, least)
+    hosts = np.ones(64, np.float32), np.zeros(64, np.float32)
+
+    def with_copies() -> None:
+        copies = [cuda.to_device(host) for host in hosts]
+        bare[1, 64](copies[0].array, copies[1].array, 2.0)
+        for copy, host in zip(copies, hosts, strict=True):
+            copy.copy_to_host(host)
+
+    ours = calls_of(lambda: scaled[1, 64](*hosts, np.float32(2)))
+    assert hosts[1].tolist() == [2] * 64
+    assert ours <= calls_of(with_copies) + 0.5 * least
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning")
+def test_repeated_launches_copy_any_array_of_the_host() -> None:
+    @cuda.jit
+    def doubled(x, out):
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                out[i, j] = 2 * x[i, j]
+
+    fixed = np.arange(6, dtype=np.int32).reshape(2, 3)
+    fixed.flags.writeable = False
+    grid = np.arange(48, dtype=np.int32).reshape(6, 8)
+    device = cuda.to_device(np.zeros((2, 3), np.int32))
+    for x in (fixed, fixed, np.asfortranarray(fixed), fixed[::-1], grid[::3, ::3], grid.astype(np.float32)[1:, 2:]):
+        for _ in range(2):
+            for out in (
+                np.zeros(x.shape, x.dtype),
+                np.zeros(x.shape, np.int32, "F"),
+                np.zeros((9, 9), x.dtype)[1:, 2:],
+            ):
+                doubled[1, 1](x, out)
+                assert np.array_equal(out[: x.shape[0], : x.shape[1]], 2 * x)
+        if x.shape == device.shape:
+            doubled[1, 1](x, device)
+            assert np.array_equal(device.copy_to_host(), 2 * x)
+    twice = np.arange(4, dtype=np.int32).reshape(2, 2)
+    for n in range(1, 4):
+        doubled[1, 1](twice, twice[:])  # the last copy back is that of the result
+        assert twice.tolist() == (np.arange(4).reshape(2, 2) * 2**n).tolist()
 
 
 def calls_of(launch: Callable[[], object]) -> int:

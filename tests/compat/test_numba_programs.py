@@ -11,6 +11,7 @@ from vkcompute.compat.numba import cuda, float32, float64, guvectorize, int32, v
 from vkcompute.compat.numba.cuda.random import (
     create_xoroshiro128p_states,
     xoroshiro128p_normal_float32,
+    xoroshiro128p_uniform_float32,
     xoroshiro128p_uniform_float64,
 )
 
@@ -161,6 +162,49 @@ def test_numbers_of_xoroshiro_are_numbas() -> None:
     # By Numba 0.68.1's simulator.
     np.testing.assert_array_equal(uniform, UNIFORM)
     np.testing.assert_allclose(normal, NORMAL, rtol=1e-6)
+
+
+def test_monte_carlo() -> None:
+    """Points in a quarter of a disk, of which each thread counts its own: as many as by the numbers of its state."""
+
+    @cuda.jit
+    def hits(states, draws, out, total):
+        i = cuda.grid(1)
+        if i < out.size:
+            inside = 0
+            for _ in range(draws):
+                x = xoroshiro128p_uniform_float32(states, i)
+                y = xoroshiro128p_uniform_float32(states, i)
+                if x * x + y * y <= float32(1):
+                    inside += 1
+            out[i] = inside
+            cuda.atomic.add(total, 0, inside)
+
+    n_threads, draws = 70, 200
+    states = create_xoroshiro128p_states(n_threads, seed=11)
+    before = states.copy_to_host()
+    out, total = np.zeros(n_threads, np.int32), np.zeros(1, np.int32)
+    hits[3, 32](states, draws, out, total)
+    assert out.tolist() == [disk_hits(int(state["s0"]), int(state["s1"]), draws) for state in before]
+    assert total[0] == out.sum()
+    assert abs(4 * total[0] / (n_threads * draws) - math.pi) < 0.05
+    after = out.copy()
+    hits[3, 32](states, draws, out, total)  # the states have gone on
+    assert out.tolist() != after.tolist()
+
+
+def disk_hits(s0: int, s1: int, draws: int) -> int:
+    """Counts points by xoroshiro128+ (Blackman and Vigna 2018), with the rotations of its first version."""
+    mask, numbers = 2**64 - 1, []
+
+    def rotated(x: int, n: int) -> int:
+        return ((x << n) | (x >> (64 - n))) & mask
+
+    for _ in range(2 * draws):
+        numbers.append(np.float32(((s0 + s1 & mask) >> 11) * 2.0**-53))
+        s1 ^= s0
+        s0, s1 = rotated(s0, 55) ^ s1 ^ (s1 << 14 & mask), rotated(s1, 36)
+    return sum(x * x + y * y <= 1 for x, y in zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def test_elements_of_arrays() -> None:

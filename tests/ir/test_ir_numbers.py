@@ -156,6 +156,15 @@ def test_casts(gpu: vc.Runtime, source: ir.Scalar, target: ir.Scalar) -> None:
     agree(gpu, "cast", [numbers], target)
 
 
+def test_a_cast_back_from_a_wider_integer_is_the_number() -> None:
+    builder = ir.Builder(ir.Function("f"))
+    number = builder.bitcast(builder.builtin("global_id"), ir.INT32)
+    for wide in (ir.INT64, ir.UINT64, ir.UINT32):
+        assert builder.cast(builder.cast(number, wide), ir.INT32) is number
+    for other in (ir.INT16, ir.FLOAT64):
+        assert builder.cast(builder.cast(number, other), ir.INT32) is not number
+
+
 @pytest.mark.parametrize(("source", "target"), [("float32", "int32"), ("uint32", "float32"), ("int64", "float64")])
 def test_bitcasts(gpu: vc.Runtime, source: str, target: str) -> None:
     numbers = samples(ir.SCALARS[source])

@@ -67,7 +67,9 @@ class Builder:
 
     def cast(self, value: Value, kind: Type) -> Value:
         """Converts a number as numpy's `astype` does; undefined for a float that does not fit an integer type."""
-        return value if value.type is kind else self._value("cast", (value,), kind)
+        if value.type is kind:
+            return value
+        return value.args[0] if _is_widened(value, kind) else self._value("cast", (value,), kind)
 
     def bitcast(self, value: Value, kind: Type) -> Value:
         """The same bits as another type of equal width; the first element of a vector has the lowest bits."""
@@ -312,6 +314,15 @@ class Builder:
             raise IrError(f"{op.code} cannot be reached: the region has ended")
         self._region.ops.append(op)
         return op
+
+
+def _is_widened(value: Value, kind: Type) -> bool:
+    """True for an integer of this type that was converted to one with at least its bits, which changes none of them."""
+    if not isinstance(value, Op) or value.code != "cast" or value.args[0].type is not kind:
+        return False
+    wide = value.type
+    are_scalars = isinstance(kind, Scalar) and isinstance(wide, Scalar)
+    return are_scalars and kind.kind in "iu" and wide.kind in "iu" and wide.bits >= kind.bits  # type: ignore[union-attr]
 
 
 class Branch:

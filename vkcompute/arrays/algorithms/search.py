@@ -68,7 +68,8 @@ def searchsorted(
         if sorter.shape != x.shape:
             raise ValueError(f"a sorter has one index per element; got the shape {sorter.shape} for {x.shape}")
         x = take(x, sorter)
-    common = require_dtype(x.runtime, np.result_type(x.dtype, values.dtype), "searchsorted")
+    common = np.result_type(x.dtype, values.dtype)
+    common = require_dtype(x.runtime, np.dtype(np.uint8) if common.kind == "b" else common, "searchsorted")
     given = [array if array.dtype == common else converted(array, common) for array in (x, values)]
     out = empty_result(values.runtime, values.shape, dtype or default_int(values.runtime))
     if not x.size:

@@ -71,8 +71,9 @@ def _magnitude(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _reciprocal(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    """The dtype itself, as in NumPy: of integers, 1 / x is rounded towards 0."""
+    """The dtype itself, as in NumPy: of integers, 1 / x is rounded towards 0; int8 of bools."""
     dtype = common(context, kinds)
+    dtype = np.dtype(np.int8) if dtype.kind == "b" else dtype
     return Types(name, dtype, dtype) if dtype.kind in "iu" else _float(name, context, kinds)
 
 

@@ -51,21 +51,32 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
         right: True if a bin includes its right edge, not its left one.
 
     Raises:
-        ValueError: the edges are in no order, as NaN beside others is.
+        ValueError: the edges are in no order.
     """
     edges = beside(bins, [x], x.runtime)
     if "c" in (x.dtype.kind, edges.dtype.kind):
         raise TypeError(f"digitize takes real numbers and edges; got {x.dtype} and {edges.dtype}; pass their .real")
-    host = edges.numpy()
-    ascends = bool((host[1:] >= host[:-1]).all())
-    if host.ndim != 1 or not (ascends or (host[1:] <= host[:-1]).all()):
-        raise ValueError(
-            "bins are edges along one axis, in ascending or descending order, and NaN is in neither; got "
-            f"{np.array2string(host, threshold=8)}"
-        )
-    if ascends:
+    if _ascends(edges.numpy()):
         return search.searchsorted(edges, x, "left" if right else "right")
-    return apply("subtract", np.int32(host.size), search.searchsorted(flip(edges), x, "left" if right else "right"))
+    return apply("subtract", np.int32(edges.size), search.searchsorted(flip(edges), x, "left" if right else "right"))
+
+
+def _ascends(edges: np.ndarray[Any, Any]) -> bool:
+    """Returns True for ascending edges, False for descending ones. NaN is greater than numbers, as in NumPy's sorts.
+
+    Raises:
+        ValueError: the edges are in no order.
+    """
+    nans = np.isnan(edges)
+    n, numbers = np.count_nonzero(nans), edges[~nans]
+    if edges.ndim == 1 and (numbers[1:] >= numbers[:-1]).all() and (not n or (numbers.size > 1 and nans[-n:].all())):
+        return True
+    if edges.ndim == 1 and (numbers[1:] <= numbers[:-1]).all() and nans[:n].all():
+        return False
+    raise ValueError(
+        "bins are edges along one axis, in ascending or descending order, with NaN behind or before numbers; got "
+        f"{np.array2string(edges, threshold=8)}"
+    )
 
 
 def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:

@@ -90,7 +90,10 @@ def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indi
     shared = astype(selection.masked(one.values, is_common), dtype)
     if not return_indices:
         return shared
-    indices = search.searchsorted(astype(other.values, dtype), shared)
+    ordered, wanted = astype(other.values, dtype), shared
+    if dtype.kind == "c":
+        ordered, wanted = sorting.ranks(ordered, wanted)
+    indices = search.searchsorted(ordered, wanted)
     return shared, selection.masked(one.indices, is_common), gather.take(other.indices, indices)
 
 

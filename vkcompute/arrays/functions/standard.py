@@ -137,9 +137,8 @@ def argsort(
 ) -> Array:
     """Returns the indices of the elements in order along an axis, or of the flattened array; NaN last; stable."""
     _check_kind(kind)
-    if a.ndim == 0 and axis in (0, -1):  # as in NumPy
-        return argsort(ravel(a), 0).reshape(())
-    a, axis = (ravel(a), 0) if axis is None else (a, axis)
+    if axis is None or (a.ndim == 0 and axis in (0, -1)):  # of one number, NumPy's result has an axis
+        a, axis = ravel(a), 0
     return sorting.argsort(a, axis, descending=descending)
 
 

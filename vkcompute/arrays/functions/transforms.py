@@ -209,7 +209,7 @@ def _of_each(
 
 def _split(name: str, steps: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], tuple[int, int]]:
     if not steps:
-        raise ValueError(f"{name} takes at least one axis; got none")
+        raise IndexError(f"{name} takes at least one axis; got none")
     return steps[:-1], steps[-1]
 
 

@@ -80,6 +80,26 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> Any:
 _append = lifted(vnp.append, host=True)
 
 
+def row_stack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    """Returns `vstack(tup)`, of which this is an older name."""
+    warnings.warn("`row_stack` alias is deprecated. Use `vstack` directly.", DeprecationWarning, stacklevel=2)
+    return _vstack(tup, dtype=dtype, casting=casting)
+
+
+def put(a: Any, ind: Any, v: Any, mode: str = "wrap") -> None:
+    """Sets elements of the flattened array.
+
+    Raises:
+        IndexError: an index is out of range, and the mode is "raise", which waits for the work.
+    """
+    _put(a, ind, v, mode)
+    if mode == "raise":
+        opened(a).runtime.wait()
+
+
+_put, _vstack = lifted(vnp.put, host=True), lifted(vnp.vstack)
+
+
 def sort_complex(a: ndarray) -> ndarray:
     """Returns the elements as complex numbers, sorted; complex128 for all but integers of 8 and 16 bits."""
     is_single = a.dtype.char in "bBhHF"

@@ -26,7 +26,7 @@ _HOST = (
 """Functions that take arrays of NumPy, too."""
 _ALIASES = {
     "alltrue": "all", "sometrue": "any", "cumproduct": "cumprod", "product": "prod", "round_": "round",
-    "row_stack": "vstack", "trapz": "trapezoid",
+    "trapz": "trapezoid",
 }  # fmt: skip
 _OF_NUMPY = {
     "Inf": np.inf, "Infinity": np.inf, "infty": np.inf, "PINF": np.inf, "NINF": -np.inf, "NAN": np.nan, "NaN": np.nan,

@@ -30,10 +30,11 @@ class Memory:
         size: the bytes.
     """
 
-    def __init__(self, runtime: Context, buffer: Buffer) -> None:
+    def __init__(self, runtime: Context, buffer: Buffer, *, is_empty: bool = False) -> None:
         self.runtime, self.buffer = runtime, buffer
-        self.ptr, self.size = buffer.location, buffer.used_bytes
-        _buffers[self.ptr] = buffer
+        self.ptr, self.size = (0, 0) if is_empty else (buffer.location, buffer.used_bytes)
+        if not is_empty:
+            _buffers[self.ptr] = buffer
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Memory) and other.buffer is self.buffer
@@ -65,8 +66,9 @@ class MemoryPointer:
 
     @staticmethod
     def to(array: Array) -> MemoryPointer:
-        """Returns a pointer to the first element of an array."""
-        return MemoryPointer(Memory(array.runtime, array.buffer), array.offset)
+        """Returns a pointer to the first element of an array; that of an array without elements is 0."""
+        is_empty = not array.size
+        return MemoryPointer(Memory(array.runtime, array.buffer, is_empty=is_empty), 0 if is_empty else array.offset)
 
     @property
     def offset(self) -> int:
@@ -151,6 +153,10 @@ def alloc(size: int) -> MemoryPointer:
     return MemoryPointer.to(current_runtime().empty((size,), np.uint8))
 
 
+malloc_managed = malloc_async = alloc
+"""The same: when the device is full, arrays that were not used for long move to the host, whichever they are."""
+
+
 def memory_at(ptr: int) -> MemoryPointer | None:
     """Returns the pointer with a number; None if no memory that somebody holds has it."""
     for start, buffer in list(_buffers.items()):
@@ -193,6 +199,8 @@ def array_of_interface(described: dict[str, Any]) -> Array:
     if described.get("mask") is not None:
         raise ValueError("CuPy currently does not support masked arrays.")
     shape, dtype = tuple(described["shape"]), np.dtype(described["typestr"])
+    if dtype.kind == "V" and described.get("descr"):  # it has the fields, which the other lacks
+        dtype = np.dtype([tuple(field) for field in described["descr"]])
     if not dtype.isnative:
         raise ValueError("CuPy currently does not support big-endian arrays.")
     if 0 in shape:

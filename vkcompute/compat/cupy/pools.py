@@ -58,6 +58,10 @@ class MemoryPool:
         return self._limit
 
 
+MemoryAsyncPool = MemoryPool
+"""The same: memory is always reused in the order of the work."""
+
+
 class PinnedMemoryPool:
     """The pool of memory of the host, which keeps nothing."""
 

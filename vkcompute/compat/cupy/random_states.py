@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ _INTEGERS = (
 _SINGLE_OR_DOUBLE = (
     "lognormal", "normal", "rand", "randn", "random", "random_sample", "ranf", "sample", "standard_normal", "uniform",
 )  # fmt: skip
-_PLAIN = "choice", "permutation", "shuffle"
+_PLAIN = "permutation", "shuffle"
 
 
 def checked_seed(seed: Any) -> Any:
@@ -75,6 +76,22 @@ def _with_dtype(name: str, default: Any) -> Any:
     return draw
 
 
+def _tomaxint(self: RandomState, size: Any = None) -> Any:
+    """Draws integers from 0 to the greatest one of int64."""
+    return _draw_integers(self._inner, 0, 2**63, size, np.dtype(np.int64))
+
+
+def _choice(self: RandomState, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
+    """Draws elements of a sequence, or integers below a number.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if a is None or np.ndim(a) > 1:
+        raise ValueError("a must be 1-dimensional or an integer")
+    return _draw_elements(self._inner, a, size, replace, p)
+
+
 def _integers(self: RandomState, low: Any, high: Any = None, size: Any = None) -> Any:
     """Draws integers from `low` to `high`, both included; from 1 to `low` without it."""
     first, last = (1, low) if high is None else (low, high)
@@ -88,6 +105,7 @@ def _randint(self: RandomState, low: Any, high: Any = None, size: Any = None, dt
 
 
 _draw_integers = lifted(_random.RandomState.randint, host=True)
+_draw_elements = lifted(_random.RandomState.choice, host=True)
 
 
 def _plain(name: str) -> Any:
@@ -108,7 +126,10 @@ def _install() -> None:
         setattr(RandomState, name, _with_dtype(name, "l"))
     for name in _PLAIN:
         setattr(RandomState, name, _plain(name))
-    for name, function in (("random_integers", _integers), ("seed", _seed), ("randint", _randint)):
+    further = {
+        "choice": _choice, "randint": _randint, "random_integers": _integers, "seed": _seed, "tomaxint": _tomaxint,
+    }  # fmt: skip
+    for name, function in further.items():
         setattr(RandomState, name, function)
 
 
@@ -118,9 +139,10 @@ _random_states: dict[int, RandomState] = {}
 
 
 def get_random_state() -> RandomState:
-    """Returns the state of the functions of the module."""
+    """Returns the state of the functions of the module, whose first seed is that of `CUPY_SEED`, if there is one."""
     if 0 not in _random_states:
-        _random_states[0] = RandomState()
+        seed = os.environ.get("CUPY_SEED")
+        _random_states[0] = RandomState(None if seed is None else int(seed))
     return _random_states[0]
 
 

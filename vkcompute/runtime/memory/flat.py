@@ -63,7 +63,7 @@ class Flags:
         )
         names = ("c_contiguous", "f_contiguous", "contiguous", "forc", "fnc", "writeable", "aligned")
         flags = {name: getattr(like.flags, name) for name in names}
-        flags["owndata"] = array.contiguous and array.nbytes == array.buffer.used_bytes
+        flags["owndata"] = array._base is None and array.contiguous and array.nbytes == array.buffer.used_bytes
         object.__setattr__(self, "_found", flags)
 
     def __getattr__(self, name: str) -> bool:

@@ -19,6 +19,9 @@ from vkcompute.compat.cupy.devices import get_device_id as get_device_id
 from vkcompute.compat.cupy.pointers import Memory as Memory
 from vkcompute.compat.cupy.pointers import MemoryPointer as MemoryPointer
 from vkcompute.compat.cupy.pointers import alloc as alloc
+from vkcompute.compat.cupy.pointers import malloc_async as malloc_async
+from vkcompute.compat.cupy.pointers import malloc_managed as malloc_managed
+from vkcompute.compat.cupy.pools import MemoryAsyncPool as MemoryAsyncPool
 from vkcompute.compat.cupy.pools import MemoryPool as MemoryPool
 from vkcompute.compat.cupy.pools import PinnedMemoryPointer as PinnedMemoryPointer
 from vkcompute.compat.cupy.pools import PinnedMemoryPool as PinnedMemoryPool

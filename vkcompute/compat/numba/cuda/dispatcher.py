@@ -34,7 +34,7 @@ from vkcompute.compat.numba.cuda.arrays import (
 )
 from vkcompute.compat.numba.cuda.device_globals import device_globals
 from vkcompute.compat.numba.cuda.devices import get_current_device
-from vkcompute.compat.numba.cuda.repeated_launches import MOST_KEPT, Repeated, steps_of
+from vkcompute.compat.numba.cuda.repeated_launches import MOST_KEPT, Repeated, key_of, steps_of
 from vkcompute.compat.numba.errors import (
     KernelRuntimeError,
     NumbaInvalidConfigWarning,
@@ -200,12 +200,7 @@ class Dispatcher:
             with on_host(args) as hosts:
                 simulation.simulate(self.py_func, hosts, grid, block, int(sharedmem))
             return
-        key = (
-            grid,
-            block,
-            sharedmem,
-            *[arg.array.launch_key if type(arg) is DeviceNDArray else type(arg) for arg in args],
-        )
+        key = grid, block, sharedmem, *map(key_of, args)
         repeated = self._repeated.get(key)
         if repeated is None or not repeated(args):
             self._launch(key, args, grid, block, int(sharedmem))
