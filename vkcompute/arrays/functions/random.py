@@ -269,13 +269,12 @@ class Generator(Variates):
         if wanted.kind not in "biu":
             raise TypeError(f"integers are of an integer dtype, or bool; got {wanted}")
         first, last = (0, low) if high is None else (low, high)
-        starts, spans = _range(first, last, endpoint, wanted)
-        long = bool(spans.size and spans.max() >= 2**32)
-        function = distributions.fill_long_integers if long else distributions.fill_integers
-        word = np.dtype("uint64" if long else "uint32")
-        given = [np.asarray(array.astype(word)) for array in (spans, _accepted(spans, np.iinfo(word).max))]
+        parameters = _of_range if type(first) is type(last) is int else _of_ranges
+        starts, *given = parameters(first, last, endpoint, wanted)
+        word = given[0].dtype
+        function = distributions.fill_integers if word.itemsize == 4 else distributions.fill_long_integers
         drawn = self._of_parameters(function, size, word, given)
-        return apply("add", astype(drawn, wanted), _on_device(runtime, np.asarray(starts.astype(wanted))))
+        return apply("add", astype(drawn, wanted), _on_device(runtime, starts))
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> Array:
         """Returns Poisson variates, in the default integer.
@@ -448,6 +447,17 @@ class _Kept(BoundedCache[Any, Array]):
 
     def __init__(self) -> None:
         super().__init__(_MOST_KEPT)
+
+
+def _of_ranges(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray, HostArray]:
+    """Returns the lowest integers of ranges, and the spans and limits of the words from which they are drawn."""
+    starts, spans = _range(first, last, endpoint, dtype)
+    word = np.dtype("uint64" if spans.size and spans.max() >= 2**32 else "uint32")
+    spans, limits = (np.asarray(array.astype(word)) for array in (spans, _accepted(spans, np.iinfo(word).max)))
+    return np.asarray(starts.astype(dtype)), spans, limits
+
+
+_of_range = lru_cache(256)(_of_ranges)
 
 
 def _range(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:
