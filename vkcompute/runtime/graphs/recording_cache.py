@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
 from weakref import WeakSet
@@ -60,17 +59,7 @@ class GraphRecording(Recording):
         self.staging, self.copied, self.ranges, self.pin = staging, copied, ranges, pin
         self.reads = [span for span in self.reads if span[0] not in own]
         self.writes = [span for span in self.writes if span[0] not in own] + [whole(buffer) for buffer in own]
-        end = weakref.finalize(self, _release, weakref.ref(pool), self.handle)
-        end.atexit = False
-
-
-def _release(pool: weakref.ref[CommandPool], handle: Any) -> None:
-    """Returns a command buffer to its pool, unless the pool is gone.
-
-    The pool must not be kept: its device has the error by which it was lost, whose frames may have the recording.
-    """
-    if (owner := pool()) is not None:
-        owner.device.deletion_queue.append((owner.release, 0, handle))
+        pool.release_with(self, self.handle)
 
 
 class RecordingCache:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from vkcompute import deferred_calls, locks
 from vkcompute.core.buffer import Buffer, compute_readers
+from vkcompute.core.command import RepeatedCommands
 from vkcompute.core.device import Device
 from vkcompute.core.interrupts import Guarded
 from vkcompute.core.queue import Point
@@ -189,6 +190,7 @@ class Scheduler:
         costs: Sequence[Cost],
         n: int = 1,
         n_copied: int = 0,
+        repeated: RepeatedCommands | None = None,
     ) -> bool:
         """Launches commands as one task: methods of `Recorder` with their arguments, barriers between them included.
 
@@ -196,6 +198,7 @@ class Scheduler:
             costs: of those that have one.
             n: the number of those that are no barriers.
             n_copied: bytes that copies among them move.
+            repeated: all of them, for queues of its family.
 
         Returns:
             False if each is to be launched as a task: measured, traced, divided, or on buffers that move.
@@ -210,8 +213,11 @@ class Scheduler:
             target = self._begin(writes, reads, None, load)
             recorder = target.recorder
             try:
-                for method, arguments in commands:
-                    method(recorder, *arguments)
+                if repeated is not None and repeated.family == target.device_queue.family:
+                    recorder.execute(repeated.handle)  # type: ignore[union-attr]
+                else:
+                    for method, arguments in commands:
+                        method(recorder, *arguments)
             except BaseException as error:
                 target.fail(error)
                 raise
