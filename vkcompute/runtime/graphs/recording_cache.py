@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from weakref import WeakSet
 
-from vkcompute.core.buffer import Buffer
+from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.command import CommandPool
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.runtime.graphs.aliasing import Apart
@@ -165,15 +165,22 @@ class RecordingCache:
         return choice.exact[0], tuple([span[0].location + span[1] if port.is_read else None for port, span in pairs])
 
     def replay(self, recording: GraphRecording, choice: Choice | None, times: int) -> Future:
-        """Submits runs, with the copies before and after them. Returns the last future, or the first that failed."""
+        """Submits runs, with the copies before and after them. Returns the last future, or the first that failed.
+
+        The caller calls `unlocked` without the lock.
+        """
         self._n_runs += 1  # until then, it frees no memory: bringing arrays back may ask for some
         try:
             if choice is None or not recording.copied:
                 return self._replay(recording, times)
             given = choice.spans, recording.copied, recording.ranges
             future = self._replay(recording, times, self._ports.copies_in(*given))
-            copies = self._ports.copies_out(*given)
-            return future if copies is None or future.failed else self._runtime.scheduler.launch_now(copies)
+            copies, scheduler = self._ports.copies_out(*given), self._runtime.scheduler
+            if copies is None or future.failed:
+                return future
+            compute_readers(copies.writes)
+            scheduler.restore([span[0] for span in copies.writes])
+            return Future(*scheduler.enqueue_task(copies))
         finally:
             self._n_runs -= 1
 

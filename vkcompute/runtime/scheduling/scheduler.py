@@ -139,7 +139,7 @@ class Scheduler:
     ) -> QueuedTask:
         """Launches as `dispatch`, for callers who need no future."""
         cost, device = keep[2], self.device
-        if device.is_owned():  # does what `device.lock` does, but records no holder: see `Guarded.taker`
+        if device.is_owned():  # does what `device.lock` does, but records no holder: see `Guarded.takers`
             device.refuse_interruption(_getframe())
         with device.unguarded_lock:
             for span in writes:
@@ -203,7 +203,10 @@ class Scheduler:
         Returns:
             False if each is to be launched as a task: measured, traced, divided, or on buffers that move.
         """
-        with self.device.lock:
+        device = self.device
+        if device.is_owned():  # as in `enqueue`
+            device.refuse_interruption(_getframe())
+        with device.unguarded_lock:
             for span in writes:
                 if span[0].readers:
                     span[0].compute_readers()
@@ -602,4 +605,4 @@ class Scheduler:
             queue.failure = queue.failure or error
 
 
-Guarded.taker = Scheduler.enqueue.__code__
+Guarded.takers |= {Scheduler.enqueue.__code__, Scheduler.enqueue_series.__code__}
