@@ -134,7 +134,7 @@ def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
 def _known(name: str, context: Context, operands: Sequence[Any]) -> tuple[Types, Structure | None]:
     """Returns the dtypes of an operation, and its structure; None if that depends on the values of numbers."""
     types = _types(name, context, tuple([kind_of(x) for x in operands]))
-    if all(type(x) is Array for x in operands):
+    if {*map(type, operands)} == {Array}:
         given = operands
     elif types.operands is None or name == "power" or name in _COMPARISONS:
         return types, None
