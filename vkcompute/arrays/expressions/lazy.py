@@ -17,7 +17,7 @@ from vkcompute.arrays.expressions.compute_plan import Origin, computed
 from vkcompute.arrays.expressions.structure import MOST_STEPS, Structure, interned, launcher_of
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.expression import Step
-from vkcompute.runtime.graphs.graph import memory_of, recording_graph
+from vkcompute.runtime.graphs.graph import memory_of, new_result, recording_graph
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -81,7 +81,7 @@ class Lazy:
                 numbers, distinct = structure.numbers, {id(x): x for x in parameters}
                 if len(distinct) < len(parameters):
                     numbers, parameters = _numbers(parameters, [*distinct]), [*distinct.values()]
-                out = memory_of(array)
+                out = new_result(array.runtime, array._shape, array._dtype)
                 (structure.launchers.get(numbers) or structure.launcher(numbers))(tuple(parameters), {}, out)
                 return out
         return _computed(array)
