@@ -61,7 +61,7 @@ class _Commands:
         self.repeated: RepeatedCommands | None = None
 
     def count(self, runtime: Runtime) -> None:
-        """Counts a launch; records the commands for later ones if there were as many as are worth it."""
+        """Counts a launch, and records the commands for it and later ones if it is the third."""
         self._n_launches += 1
         if self._n_launches == _MOST_SINGLE:
             with runtime.scheduler.device.lock:
@@ -140,10 +140,10 @@ class Series:
         writes = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._writes]
         reads = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._reads]
         n = len(self._work)
+        known.count(runtime)
         scheduler, commands = runtime.scheduler, known.commands
         if not scheduler.enqueue_series(commands, writes, reads, self._costs, n, self._copied, known.repeated):
             return False
-        known.count(runtime)
         for at in self._freed:
             buffers[at] = None
         return True
