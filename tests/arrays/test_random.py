@@ -149,6 +149,35 @@ def test_integers(rng: vnp.random.Generator, low: int, high: int) -> None:
     assert rng.integers(low, high - 1, 3, np.int32, endpoint=True).shape == (3,)
 
 
+def test_words_that_would_be_biased_are_drawn_again(gpu: vc.Runtime) -> None:
+    """Nearly half of the words are above the limit: the result is the first attempt's below it, in each call."""
+    span, n = 2**31, 4096
+    limit = 2**32 - 1 - 2**32 % (span + 1)
+    stream, *key = np.random.SeedSequence(3).generate_state(3, np.uint32)
+    rng = vnp.random.default_rng(3, device=gpu)
+    for call in range(3):
+        block = np.arange(n // 4) + call * (n // 4)
+        words, attempt = philox_words(block, 0, stream, key), 0
+        while (words > limit).any():
+            attempt += 1
+            words = np.where(words > limit, philox_words(block, attempt, stream, key), words)
+        got = rng.integers(0, span, n, np.int64, endpoint=True).numpy()
+        np.testing.assert_array_equal(got, words.reshape(-1) % (span + 1))
+    assert attempt > 5
+
+
+def philox_words(block: Any, attempt: int, stream: Any, key: Any) -> Any:
+    """Returns the words of Philox 4x32-10 (Salmon et al., 2011) of blocks, a row for each."""
+    low, mask = block.astype(np.uint64), np.uint64(0xFFFFFFFF)
+    x = [low, low * 0, low * 0 + np.uint64(attempt), low * 0 + np.uint64(stream)]
+    k = [np.uint64(word) for word in key]
+    for _ in range(10):
+        first, second = x[0] * np.uint64(0xD2511F53), x[2] * np.uint64(0xCD9E8D57)
+        x = [second >> np.uint64(32) ^ x[1] ^ k[0], second & mask, first >> np.uint64(32) ^ x[3] ^ k[1], first & mask]
+        k = [(k[0] + np.uint64(0x9E3779B9)) & mask, (k[1] + np.uint64(0xBB67AE85)) & mask]
+    return np.stack(x, axis=1)
+
+
 def test_integers_of_64_bits(gpu: vc.Runtime, rng: vnp.random.Generator) -> None:
     for low, high, dtype in [(-(2**63), 2**63, np.int64), (0, 2**64, np.uint64), (-3, 2**33 + 5, np.int64)]:
         result = rng.integers(low, high, N, dtype).numpy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute import nn
 from vkcompute.arrays.expressions.call_plan import planned
-from vkcompute.compiled import call_plans
+from vkcompute.compiled import call_plans, call_series
 from vkcompute.compiled.call_series import Series, barriers_between, in_series, layout_of
 from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Report, Step
+from vkcompute.core.command import RepeatedCommands
 
 pytestmark = pytest.mark.device_only
 
@@ -55,7 +57,7 @@ def test_launches_of_a_call_are_in_order(options: dict[str, Any]) -> None:
     hosts = [rng.integers(-2, 3, (2, 16)).astype(np.float32) for _ in range(2)]
     with traced() as trace, open_runtime(**options) as gpu:
         x, y = (gpu.array(host) for host in hosts)
-        for _ in range(4):
+        for _ in range(12):
             expected, *hosts = woven_on_host(*hosts)
             got = woven(x, y)
             for one, right in zip([*got, x, y], [*expected, *hosts], strict=True):
@@ -64,6 +66,40 @@ def test_launches_of_a_call_are_in_order(options: dict[str, Any]) -> None:
             y.write(hosts[1] % 3)
             hosts = [host % 3 for host in hosts]
     assert not races(trace.history)
+    assert (trace.n_executed > 0) is ("submit_limit_s" not in options), "from the third launch on, it is one command"
+
+
+def test_a_repeated_series_is_between_other_launches(gpu: vc.Runtime) -> None:
+    """What it binds is unknown to the launches after it, and what they bind to it."""
+    x, out, n_before = gpu.array(np.arange(12, dtype=np.float32).reshape(3, 4)), gpu.zeros((3, 4)), n_executed()
+    for number in range(20):
+        add(x, out, out=out)
+        values = nn.topk(x, 2)[0].numpy()
+        add(x, out, out=out)
+        np.testing.assert_array_equal(values, [[3, 2], [7, 6], [11, 10]])
+        np.testing.assert_array_equal(out.numpy(), x.numpy() * 2 * (number + 1))
+    assert n_executed() > n_before
+
+
+def n_executed() -> int:
+    gc.collect()
+    return sum(type(x) is RepeatedCommands for x in gc.get_objects())
+
+
+def test_repeated_commands_are_bounded_and_released(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_series, "_MOST_REPEATED", 0)
+    n_before = n_executed()
+    with open_runtime() as other:
+        for runtime, most in ((gpu, 0), (other, 512)):
+            monkeypatch.setattr(call_series, "_MOST_REPEATED", most)
+            x = runtime.array(np.random.default_rng(0).normal(size=(5, 19)).astype(np.float32))
+            expected = np.sort(x.numpy(), axis=1)[:, :-4:-1]
+            for _ in range(12):
+                np.testing.assert_array_equal(nn.topk(x, 3)[0].numpy(), expected)
+            assert (n_executed() > n_before) is (most > 0)
+        other.plans.clear()
+        assert n_executed() == n_before
+        np.testing.assert_array_equal(nn.topk(x, 3)[0].numpy(), expected)
 
 
 @pytest.mark.pure

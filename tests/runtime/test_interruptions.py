@@ -20,6 +20,8 @@ from faults import handled, interrupted, watched
 from runtimes import open_runtime
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.core.device_profile import current, emulated
 from vkcompute.runtime.scheduling.command_queue import CommandQueue
 from vkcompute.runtime.scheduling.placement import Placement
@@ -48,6 +50,17 @@ def held(array: vc.Array) -> set[int | str]:
         return {"interrupted" if "interrupted" in str(error) else repr(error)}
 
 
+_successors, _copies = vc.elementwise("x + 1"), vc.elementwise("x + 0")
+
+
+@planned
+def stored(x: vc.Array, out: vc.Array) -> None:
+    """Stores the successors, by two launches."""
+    between = vnp.empty_like(x)
+    _successors(x, out=between)
+    _copies(between, out=out)
+
+
 class World:
     """A runtime with a kernel, arrays and a graph, and what they hold."""
 
@@ -61,6 +74,8 @@ class World:
         kernel = self.kernel
         self.graphed = vc.graph(lambda x, out: kernel(x, out) and None)
         self.graphed(self.a, self.b)
+        for _ in range(6):  # until the series of launches is one command
+            stored(self.b, self.c)
         self.n = 0
 
     def reset(self) -> None:
@@ -115,6 +130,8 @@ USES: dict[str, Callable[[World], object]] = {
     "run": lambda w: w.graph.run(),
     "done": lambda w: w.kernel(w.b, w.c).done(),
     "graphed": lambda w: w.graphed(w.b, w.c),
+    "planned": lambda w: stored(w.b, w.c),
+    "computed": lambda w: w.c.copy_from(w.b + 1),
 }
 
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from functools import partial
 from itertools import groupby
 from operator import methodcaller
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
-from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
+from vkcompute.compiled.call_steps import Allocate, Command, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
 from vkcompute.core.buffer import PADDING
+from vkcompute.core.command import CommandPool, RepeatedCommands
 from vkcompute.errors import OutOfDeviceMemory
+from vkcompute.runtime.memory.context import cached
+from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies
 from vkcompute.runtime.scheduling.cost import NOTHING
 
 _MOST_TEMPORARY = 1 << 24
 """Bytes of temporary memory: more is allocated, used and freed step by step, so that no series holds all of it."""
 _LEAST_TEMPORARY = 1 << 12
+_MOST_SINGLE = 3
+"""Launches of a series on the same memory by single commands: recording them once more takes as long as a launch."""
+_MOST_REPEATED = 512
+"""Series of a runtime that are one command: drivers have memory for each."""
 _MOST_REGIONS = 256  # of copies whose commands are kept for other calls
 _MEMBERS = Allocate, Copy, Fill, Free, Keep, Launch
 _WORK = Copy, Fill, Launch
@@ -32,6 +41,39 @@ class Layout(NamedTuple):
 
     starts: Mapping[int, int]
     nbytes: int
+
+
+class _Commands:
+    """The commands of a series for the places of its buffers.
+
+    Args:
+        kept: what they need.
+
+    Attributes:
+        commands: methods of `Recorder`, with their arguments.
+        repeated: the same as one command, from the third launch on.
+    """
+
+    __slots__ = ("_kept", "_n_launches", "commands", "repeated")
+
+    def __init__(self, commands: Sequence[Command], kept: Sequence[Any]) -> None:
+        self.commands, self._kept, self._n_launches = commands, kept, 0
+        self.repeated: RepeatedCommands | None = None
+
+    def count(self, runtime: Runtime) -> None:
+        """Counts a launch, and records the commands for it and later ones if it is the third."""
+        self._n_launches += 1
+        if self._n_launches == _MOST_SINGLE:
+            with runtime.scheduler.device.lock:
+                pool, repeated = cached(runtime, _Commands, partial(_repeated, runtime))
+                if len(repeated) < _MOST_REPEATED:
+                    self.repeated = RepeatedCommands(pool, self.commands)
+                    repeated.add(self.repeated)
+
+
+def _repeated(runtime: Runtime) -> tuple[CommandPool, WeakSet[RepeatedCommands]]:
+    """Makes the pool of a runtime's repeated commands, and the set of these."""
+    return CommandPool(runtime.scheduler.placement.recording_queue, secondary=True), WeakSet()
 
 
 class Series:
@@ -98,25 +140,27 @@ class Series:
         writes = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._writes]
         reads = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._reads]
         n = len(self._work)
-        if not runtime.scheduler.enqueue_series(known[0], writes, reads, self._costs, n, self._copied):
+        known.count(runtime)
+        scheduler, commands = runtime.scheduler, known.commands
+        if not scheduler.enqueue_series(commands, writes, reads, self._costs, n, self._copied, known.repeated):
             return False
         for at in self._freed:
             buffers[at] = None
         return True
 
-    def _commands(self, memory: Memory, key: tuple[Any, ...]) -> tuple[list[Any], list[Any]] | None:
-        """Returns the commands for the places of the buffers, and what they need; None if buffers move."""
+    def _commands(self, memory: Memory, key: tuple[Any, ...]) -> _Commands | None:
+        """Returns the commands for the places of the buffers; None if buffers move."""
         runtime = memory.runtime
         with runtime.scheduler.device.lock:
             if runtime.scheduler.moves:
                 return None
-            commands: list[Any] = []
+            commands: list[Command] = []
             kept: list[Any] = []
             for work, has_barrier in zip(self._work, self._barriers, strict=True):
                 if has_barrier:
                     commands.append(_BARRIER)
                 commands += work.commands(memory, kept)
-            made = commands, kept
+            made = _Commands(commands, kept)
             if sum([work.n_regions for work in self._work if type(work) is Copy]) <= _MOST_REGIONS:
                 runtime.plans[key] = made
             return made

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,13 +30,16 @@ _ALL_COMMANDS = 0x10000
 class CommandPool(DeviceChild):
     """The command buffers of one queue, reused once the device has finished with them.
 
+    Args:
+        secondary: True for those that other command buffers execute.
+
     Attributes:
         pending: (value, command buffer in use until the queue reaches it); values never decrease.
     """
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, *, secondary: bool = False) -> None:
         super().__init__(queue.device)
-        self.queue = queue
+        self.queue, self.secondary = queue, secondary
         info = vk.struct("VkCommandPoolCreateInfo", flags=_RESETTABLE, queueFamilyIndex=queue.family)
         self.handle = self.create("CommandPool", info)
         self._free: list[Any] = []
@@ -60,8 +64,14 @@ class CommandPool(DeviceChild):
         """Takes back a command buffer that is in use until the queue reaches `value`; values never decrease."""
         self.pending += ((value, command_buffer),)
 
+    def release_with(self, owner: object, command_buffer: Any) -> None:
+        """Takes back a command buffer after its last use, once nobody has its owner any more."""
+        end = weakref.finalize(owner, _release, weakref.ref(self), command_buffer)
+        end.atexit = False
+
     def _grow(self) -> None:
-        info = vk.struct("VkCommandBufferAllocateInfo", commandPool=self.handle, commandBufferCount=_GROWTH)
+        level, kind = int(self.secondary), "VkCommandBufferAllocateInfo"
+        info = vk.struct(kind, commandPool=self.handle, level=level, commandBufferCount=_GROWTH)
         buffers = vk.ffi.new("VkCommandBuffer[]", _GROWTH)
         self.device.retry(self._allocate, info, buffers)
         self._free.extend(buffers)
@@ -69,6 +79,15 @@ class CommandPool(DeviceChild):
     def _allocate(self, info: Any, buffers: Any) -> None:
         call = self.device.fn.vkAllocateCommandBuffers
         vk.check(call(self.device.handle, info, buffers), "vkAllocateCommandBuffers", self.device)
+
+
+def _release(pool: weakref.ref[CommandPool], command_buffer: Any) -> None:
+    """Returns a command buffer to its pool, unless the pool is gone.
+
+    The pool must not be kept: its device has the error by which it was lost, whose frames may have the owner.
+    """
+    if (owner := pool()) is not None:
+        owner.device.deletion_queue.append((owner.release, 0, command_buffer))
 
 
 class Recorder:
@@ -81,12 +100,12 @@ class Recorder:
     """
 
     __slots__ = (
-        "_barrier", "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_dispatch_base", "_fill", "_fn",
-        "_push", "_pushed", "_sets", "barrier", "ended", "handle", "transfer_only",
+        "_barrier", "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_dispatch_base", "_execute",
+        "_fill", "_fn", "_push", "_pushed", "_sets", "barrier", "ended", "handle", "transfer_only",
     )  # fmt: skip
     barrier: Callable[[], None]
 
-    def __init__(self, queue: Queue, handle: Any, *, reusable: bool = False) -> None:
+    def __init__(self, queue: Queue, handle: Any, begin: Any = None) -> None:
         fn = self._fn = queue.device.fn
         self.handle, self.ended = handle, False
         self.transfer_only = queue.role == "transfer"
@@ -96,10 +115,10 @@ class Recorder:
         self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
         self._push, self._dispatch, self._dispatch_base = fn.vkCmdPushConstants, fn.vkCmdDispatch, fn.vkCmdDispatchBase
         self._copy, self._fill, self._barrier = fn.vkCmdCopyBuffer, fn.vkCmdFillBuffer, fn.vkCmdPipelineBarrier
+        self._execute = fn.vkCmdExecuteCommands
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_BARRIER) if self.transfer_only else (_WORK_STAGES, _WORK_BARRIER)
         self.barrier = partial(self._barrier, handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
-        info = _BEGIN_REUSABLE if reusable else _BEGIN_ONCE
-        vk.check(fn.vkBeginCommandBuffer(handle, info), "vkBeginCommandBuffer", queue)
+        vk.check(fn.vkBeginCommandBuffer(handle, begin or _BEGIN_ONCE), "vkBeginCommandBuffer", queue)
 
     def dispatch(
         self,
@@ -154,12 +173,21 @@ class Recorder:
         # VUID-vkCmdFillBuffer-dstOffset-00025, -size-00028
         self._fill(self.handle, target, offset, nbytes, word)
 
+    def execute(self, commands: Any) -> None:
+        """Executes a secondary command buffer; `commands` is an array of one."""
+        self._bound = self._sets = self._pushed = None  # afterwards, nothing is bound
+        self._execute(self.handle, 1, commands)
+
     def end(self) -> None:
         """Makes writes visible to the host and ends the recording; a second call does nothing."""
         if self.ended:
             return
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_TO_HOST) if self.transfer_only else (_WORK_STAGES, _WORK_TO_HOST)
         self._barrier(self.handle, stages, _STAGE_HOST, 0, 1, barrier, 0, _NULL, 0, _NULL)
+        self.end_commands()
+
+    def end_commands(self) -> None:
+        """Ends the recording alone."""
         results: list[int] = []
         try:
             call_into(results, self._fn.vkEndCommandBuffer, self.handle)
@@ -173,10 +201,42 @@ class Recorder:
         self._fn.vkCmdWriteTimestamp(self.handle, _ALL_COMMANDS, pool, index)
 
 
+class RepeatedCommands:
+    """Commands that are recorded once and executed by one call of the driver, in any command buffers of a family.
+
+    Its command buffer returns to the pool after its last use, once nobody has this object any more.
+
+    Args:
+        pool: of secondary command buffers.
+        commands: methods of `Recorder`, with their arguments; what they refer to lives longer than this.
+
+    Attributes:
+        family: of the queues.
+        handle: an array of one VkCommandBuffer, for `Recorder.execute`.
+    """
+
+    __slots__ = ("__weakref__", "family", "handle")
+
+    def __init__(self, pool: CommandPool, commands: Sequence[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
+        command_buffer, self.family = pool.acquire(), pool.queue.family
+        try:
+            recorder = pool.device.retry(Recorder, pool.queue, command_buffer, _BEGIN_SECONDARY)
+            for method, arguments in commands:
+                method(recorder, *arguments)
+            recorder.end_commands()
+            self.handle = vk.ffi.new("VkCommandBuffer[]", [command_buffer])
+        except BaseException:
+            pool.discard(command_buffer)
+            raise
+        pool.release_with(self, command_buffer)
+
+
 _NULL = vk.NULL
 _WORK_STAGES = _STAGE_COMPUTE | _STAGE_TRANSFER
 _BEGIN_ONCE = vk.struct("VkCommandBufferBeginInfo", flags=_ONE_TIME)
-_BEGIN_REUSABLE = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS)
+BEGIN_REUSABLE = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS)
+_INHERITANCE = vk.struct("VkCommandBufferInheritanceInfo")
+_BEGIN_SECONDARY = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS, pInheritanceInfo=_INHERITANCE)
 _WORK_BARRIER = vk.struct(
     "VkMemoryBarrier",
     srcAccessMask=_SHADER_WRITE | _TRANSFER_WRITE,

@@ -133,11 +133,11 @@ class Guarded:
         unguarded_lock: the lock, for code that must not fail, or that does what `lock` does by itself.
         is_owned: returns True if this thread has the lock.
         holders: thread -> code object and id of the frame that took the lock first or is about to.
-        taker: the code of a function that takes `unguarded_lock` before it calls anything: a holder without a record.
+        takers: the code of functions that do what `lock` does for `unguarded_lock`, but are holders without a record.
     """
 
     lock_rank: locks.Rank
-    taker: ClassVar[CodeType | None] = None
+    takers: ClassVar[set[CodeType]] = set()
 
     def __init__(self, rank: locks.Rank) -> None:
         self.lock_rank = rank
@@ -169,9 +169,9 @@ class Guarded:
     def refuse_interruption(self, frame: FrameType) -> None:
         """Raises an error if code outside of the package runs between the lock's holder and `frame`, which it calls."""
         (holder, number), inner, foreign = self.holders.get(get_ident(), (None, 0)), frame.f_back, False
-        taker = self.taker
+        takers = self.takers
         while inner is not None and not ((code := inner.f_code) is holder and id(inner) == number):
-            if code is taker:
+            if code in takers:
                 break
             if code.co_filename not in _known_files:
                 foreign = foreign or not _is_own(code.co_filename)

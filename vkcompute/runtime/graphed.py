@@ -46,7 +46,7 @@ class GraphedFunction(Generic[_P, _R]):
 
     def __init__(self, function: Callable[_P, _R]) -> None:
         functools.update_wrapper(self, function)
-        self._function = function
+        self._function, self._name = function, getattr(function, "__qualname__", None) or repr(function)
         self._owner = _Owner()
         self._methods: dict[int, tuple[weakref.ref[Any], _Owner]] = {}
 
@@ -116,10 +116,6 @@ class GraphedFunction(Generic[_P, _R]):
                 "as arrays of shape (), as gpu.array(0.1)",
                 RuntimeWarning,
             )
-
-    @property
-    def _name(self) -> str:
-        return getattr(self._function, "__qualname__", repr(self._function))
 
     def clear(self) -> None:
         """Drops the recordings: the next calls record anew."""

@@ -15,6 +15,8 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.jit.library.random import angle, fractions, philox, radius
 
 _TAIL = 1e30  # a logarithm of practically 0
+_MOST_ATTEMPTS = 1000
+"""Draws of a word, of which fewer than half are rejected. Drivers that cut long loops know that this one is short."""
 
 
 def words(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any, attempt: Any) -> Any:
@@ -110,9 +112,10 @@ def fill_integers(out: Any, low: Any, high: Any, stream: Any, key0: Any, key1: A
     drawn = words(low, high, stream, key0, key1, i, 0)
     for j in range(4):
         if 4 * i + j < out.size:
-            word, span, attempt = drawn[j], spans[4 * i + j], 0
-            while word > limits[4 * i + j]:
-                attempt += 1
+            word, span = drawn[j], spans[4 * i + j]
+            for attempt in range(1, _MOST_ATTEMPTS):
+                if word <= limits[4 * i + j]:
+                    break
                 word = words(low, high, stream, key0, key1, i, attempt)[j]
             out[4 * i + j] = word if span == np.uint32(0xFFFFFFFF) else word % (span + np.uint32(1))
 
@@ -124,9 +127,10 @@ def fill_long_integers(
     i = global_id(0)
     if i < out.size:
         x, y, _, _ = words(low, high, stream, key0, key1, i, 0)
-        word, span, attempt = np.uint64(y) << np.uint64(32) | np.uint64(x), spans[i], 0
-        while word > limits[i]:
-            attempt += 1
+        word, span = np.uint64(y) << np.uint64(32) | np.uint64(x), spans[i]
+        for attempt in range(1, _MOST_ATTEMPTS):
+            if word <= limits[i]:
+                break
             x, y, _, _ = words(low, high, stream, key0, key1, i, attempt)
             word = np.uint64(y) << np.uint64(32) | np.uint64(x)
         out[i] = word if span == np.uint64(0xFFFFFFFFFFFFFFFF) else word % (span + np.uint64(1))

@@ -19,6 +19,7 @@ from vkcompute.arrays.algorithms.lines import Lines, converted, copy_into, count
 from vkcompute.arrays.algorithms.radix import sort_rows
 from vkcompute.arrays.algorithms.scans import OPERATIONS
 from vkcompute.arrays.algorithms.sort_keys import Word
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.promotion import default_int
 from vkcompute.dtypes import computes_float64
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -186,6 +187,23 @@ def count_indices(at: Array, n: int) -> Array:
     return counts
 
 
+@planned
+def _extremes(x: Array) -> Array:
+    """Returns the least and the largest integer, so that the host waits once for both."""
+    ends = empty_result(x.runtime, 2, x.dtype if x.dtype.itemsize > 2 else np.dtype(np.int32))
+    for number, extreme in enumerate((_least, _largest)):
+        extreme(x, out=ends[number : number + 1].reshape(()))
+    return ends
+
+
+@planned
+def _counts(x: Array, n: int) -> Array:
+    """Returns `count_indices` in the default integer."""
+    out = empty_result(x.runtime, n, default_int(x.runtime))
+    copy_into(count_indices(x, n), out)
+    return out
+
+
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     """Returns the number of each value from 0 to the largest, or the sum of the weights, as NumPy's bincount.
 
@@ -199,13 +217,13 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         raise TypeError(f"bincount takes integers; got {x.dtype}")
     if x.ndim != 1 or (weights is not None and weights.shape != x.shape):
         raise ValueError(f"bincount takes one axis, and a weight per value; got {x.shape} and {weights}")
-    if x.dtype.kind == "i" and int(_least(x)) < 0:
+    least, largest = map(int, _extremes(x).numpy()) if x.size else (0, -1)
+    if least < 0:
         raise ValueError("bincount takes no negative values")
-    n = max(int(_largest(x)) + 1 if x.size else 0, minlength)
+    n = max(largest + 1, minlength)
     if weights is None:
-        out = empty_result(x.runtime, n, default_int(x.runtime))
-        copy_into(count_indices(x, n), out)
-        return out
+        counts: Array = _counts(x, n)
+        return counts
     wide = np.float64 if computes_float64(x.runtime.device.features) else np.float32
     out = empty_result(x.runtime, n, wide).fill(0)
     scatter_add(out, converted(x, np.int32), Lines(1, n, 1), flat(converted(weights, wide)))

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.expressions.compute_plan import Origin, computed
-from vkcompute.arrays.expressions.structure import Structure, interned, launcher_of
+from vkcompute.arrays.expressions.structure import MOST_STEPS, Structure, interned, launcher_of
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.expression import Step
 from vkcompute.runtime.graphs.graph import recording_graph
-from vkcompute.runtime.graphs.results import memory_of
+from vkcompute.runtime.graphs.results import memory_of, new_result
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -79,10 +79,10 @@ class Lazy:
             # The operands of a single step are in memory: what is computed does not become lazy again.
             parameters = self.operands if structure.n_steps == 1 else self._parameters(array)
             if parameters:
-                numbers = structure.numbers
-                if len({*map(id, parameters)}) < len(parameters):
-                    parameters, numbers = _numbered(parameters)
-                out = memory_of(array)
+                numbers, distinct = structure.numbers, {id(x): x for x in parameters}
+                if len(distinct) < len(parameters):
+                    numbers, parameters = _numbers(parameters, [*distinct]), [*distinct.values()]
+                out = new_result(array.runtime, array._shape, array._dtype)
                 (structure.launchers.get(numbers) or structure.launcher(numbers))(tuple(parameters), {}, out)
                 return out
         return _computed(array)
@@ -92,26 +92,26 @@ class Lazy:
 
         So it is if a lazy operand has other readers, has another shape, or has been computed meanwhile.
         """
-        structure, shape, parameters, n_steps = self.structure, array._shape, list[Any](), 1
-        left = [*reversed(self.operands)]
-        while left:
-            operand = left.pop()
-            inner = operand._expression if type(operand) is Array else None
-            if type(inner) is not Lazy:
+        parameters = list[Any]()
+        return parameters if self._add_parameters(array._shape, parameters) == self.structure.n_steps else []
+
+    def _add_parameters(self, shape: tuple[int, ...], parameters: list[Any]) -> int:
+        """Adds the parameters, and returns the number of steps; 0 or less if the structure's kernel does not suit."""
+        n_steps = 1
+        for operand in self.operands:
+            if type(operand) is not Array or (inner := operand._expression) is None or type(inner) is not Lazy:
                 parameters.append(operand)
             elif len(inner.readers) == 1 and operand._shape == shape:
-                n_steps += 1
-                left += reversed(inner.operands)
+                n_steps += inner._add_parameters(shape, parameters)
             else:
-                return []
-        return parameters if n_steps == structure.n_steps else []
+                return -MOST_STEPS
+        return n_steps
 
 
-def _numbered(parameters: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
-    """Returns the distinct ones among parameters, and the number of each parameter among these."""
-    numbers: dict[int, int] = {}
-    indices = tuple([numbers.setdefault(id(x), len(numbers)) for x in parameters])
-    return [*{id(x): x for x in parameters}.values()], indices
+def _numbers(parameters: Sequence[Any], keys: Sequence[int]) -> tuple[int, ...]:
+    """Returns the number of each parameter's id among those of the distinct ones."""
+    numbers = {key: number for number, key in enumerate(keys)}
+    return tuple([numbers[id(x)] for x in parameters])
 
 
 def part_of(operand: Any) -> Any:
@@ -182,22 +182,22 @@ def pending(
     Raises:
         ValueError: an operand is made by a recording of another thread.
     """
-    if context.scheduler.recordings:
+    scheduler = context.scheduler
+    if scheduler.recordings:
         for operand in operands:
             if type(operand) is Array:
                 compute_unrecorded(operand)
     array = Array.lazy(context, shape, dtype, expression)
-    if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
+    if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
         tracer.made(array)
     reference = context.pending[id(array)]
     for operand in operands:
         if type(operand) is Array:
-            expression = operand._expression
-            if expression is not None and len(expression.readers) >= _MOST_READERS:
-                operand.compute()  # else it could be computed with each of any number of readers
-                expression = None
-            if expression is not None:
-                expression.readers.append(reference)
+            if (expression := operand._expression) is not None:
+                if len(expression.readers) < _MOST_READERS:
+                    expression.readers.append(reference)
+                else:
+                    operand.compute()  # else it could be computed with each of any number of readers
             if operand._expression is None:  # also if another thread has computed it meanwhile
                 (operand._buffer or operand.buffer).add_reader(reference)
     if not fuses:

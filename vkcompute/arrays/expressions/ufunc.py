@@ -55,7 +55,10 @@ def apply(name: str, *operands: Any) -> Array:
             has_numbers = True
             continue
         expression: Any = x._expression
-        key.append(x._dtype.char if expression is None else lazy.part_of(x))
+        if type(expression) is lazy.Lazy:
+            key.append(expression.structure)
+        else:
+            key.append(x._dtype.char if expression is None else lazy.part_of(x))
         if context is None:
             context, shape = x.runtime, x._shape
         else:
@@ -65,13 +68,11 @@ def apply(name: str, *operands: Any) -> Array:
     signature = tuple(key)
     known: tuple[Types, Structure | None] | None = context.types.get(signature)
     if known is None:
-        types = _types(name, context, tuple([kind_of(x) for x in operands]))
-        structure = (
-            None if has_numbers else lazy.structure_of(types.operation, types.dtype, types.result.char, operands)
-        )
-        known = context.types[signature] = types, structure
+        known = context.types[signature] = _known(name, context, operands)
     types, structure = known
     if structure is not None:
+        if has_numbers:
+            operands = tuple([x if type(x) is Array else _scalar(name, x, types.operands) for x in operands])
         return lazy.of_structure(structure, operands, shape, types.result, context)
     if name in _COMPARISONS and (compared := _compared(name, operands)) is not None:
         return compared
@@ -130,6 +131,18 @@ def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
     return types if types.operands is None else types._replace(dtype=types.operands.name)
 
 
+def _known(name: str, context: Context, operands: Sequence[Any]) -> tuple[Types, Structure | None]:
+    """Returns the dtypes of an operation, and its structure; None if that depends on the values of numbers."""
+    types = _types(name, context, tuple([kind_of(x) for x in operands]))
+    if {*map(type, operands)} == {Array}:
+        given = operands
+    elif types.operands is None or name == "power" or name in _COMPARISONS:
+        return types, None
+    else:
+        given = [x if type(x) is Array else types.operands.type(0) for x in operands]
+    return types, lazy.structure_of(types.operation, types.dtype, types.result.char, given)
+
+
 def operand_dtype(name: str, context: Context, operands: Sequence[Any]) -> np.dtype[Any] | None:
     """Returns the dtype to which a function converts its operands; None if to none. Raises as `apply`."""
     return _types(name, context, tuple([kind_of(x) for x in operands])).operands
@@ -138,8 +151,6 @@ def operand_dtype(name: str, context: Context, operands: Sequence[Any]) -> np.dt
 def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, ...] | None:
     """Returns the operands with NumPy scalars in place of numbers; None if a comparison has the same result for all."""
     dtype = types.operands
-    if dtype is not None and name != "power" and name not in _COMPARISONS:
-        return tuple([x if type(x) is Array else _scalar(name, x, dtype) for x in operands])
     operands = [x if type(x) is Array else plain(x) for x in operands]
     if dtype is None:
         only_truth = name.startswith("logical_")
@@ -193,7 +204,7 @@ def _constant(name: str, operands: Sequence[Any]) -> Array:
     return apply("equal" if getattr(np, name)(*order) else "not_equal", array, array)
 
 
-def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
+def _scalar(name: str, value: Any, dtype: Any) -> Any:
     """Converts a number to a dtype.
 
     Raises:

@@ -29,16 +29,16 @@ from vkcompute.arrays.functions.manipulation import moveaxis
 from vkcompute.arrays.functions.random_parameters import (
     Size,
     gamma_shapes,
-    largest_accepted,
     on_host,
     probabilities,
-    ranges,
     reals,
     require_in_range,
     require_not_negative,
     shape_for,
     shape_of,
     shown,
+    words_of_range,
+    words_of_ranges,
 )
 from vkcompute.arrays.functions.variates import Variates
 from vkcompute.dtypes import as_dtype, finfo
@@ -279,13 +279,12 @@ class Generator(Variates):
         if wanted.kind not in "biu":
             raise TypeError(f"integers are of an integer dtype, or bool; got {wanted}")
         first, last = (0, low) if high is None else (low, high)
-        starts, spans = ranges(first, last, endpoint, wanted)
-        long = bool(spans.size and spans.max() >= 2**32)
-        function = distributions.fill_long_integers if long else distributions.fill_integers
-        word = np.dtype("uint64" if long else "uint32")
-        given = [np.asarray(array.astype(word)) for array in (spans, largest_accepted(spans, np.iinfo(word).max))]
+        parameters = words_of_range if type(first) is type(last) is int else words_of_ranges
+        starts, *given = parameters(first, last, endpoint, wanted)
+        word = given[0].dtype
+        function = distributions.fill_integers if word.itemsize == 4 else distributions.fill_long_integers
         drawn = self._of_parameters(function, size, word, given)
-        return apply("add", astype(drawn, wanted), _on_device(runtime, np.asarray(starts.astype(wanted))))
+        return apply("add", astype(drawn, wanted), _on_device(runtime, starts))
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> Array:
         """Returns Poisson variates, in the default integer.

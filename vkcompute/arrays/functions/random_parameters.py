@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,21 @@ def degrees_of_freedom(name: str, df: Any) -> HostArray:
     return degrees
 
 
-def ranges(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:
+def words_of_ranges(
+    first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]
+) -> tuple[HostArray, HostArray, HostArray]:
+    """Returns the lowest integers of ranges, and the spans and limits of the words from which they are drawn."""
+    starts, spans = _ranges(first, last, endpoint, dtype)
+    word = np.dtype("uint64" if spans.size and spans.max() >= 2**32 else "uint32")
+    spans, limits = (np.asarray(array.astype(word)) for array in (spans, _largest_accepted(spans, np.iinfo(word).max)))
+    return np.asarray(starts.astype(dtype)), spans, limits
+
+
+words_of_range = lru_cache(256)(words_of_ranges)
+"""The same for ints, kept by their values."""
+
+
+def _ranges(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:
     """Returns the lowest integers, and the distances of the highest ones from them, in uint64."""
     starts, stops = (np.asarray(on_host(end)) for end in (first, last))
     if any(ends.dtype.kind not in "biuO" for ends in (starts, stops)):
@@ -108,7 +123,7 @@ def ranges(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple
     return starts, np.asarray(bits[1] - bits[0])
 
 
-def largest_accepted(spans: HostArray, most: int) -> HostArray:
+def _largest_accepted(spans: HostArray, most: int) -> HostArray:
     """Returns the largest words whose remainders are unbiased, of words up to `most`; spans are in uint64."""
     n = np.where(spans == 2**64 - 1, np.uint64(1), spans + np.uint64(1))
     rest = (np.uint64(most) % n + np.uint64(1)) % n

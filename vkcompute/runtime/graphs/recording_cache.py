@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
 from weakref import WeakSet
 
-from vkcompute.core.buffer import Buffer
+from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.command import CommandPool
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.runtime.graphs.aliasing import Apart
@@ -60,17 +59,7 @@ class GraphRecording(Recording):
         self.staging, self.copied, self.ranges, self.pin = staging, copied, ranges, pin
         self.reads = [span for span in self.reads if span[0] not in own]
         self.writes = [span for span in self.writes if span[0] not in own] + [whole(buffer) for buffer in own]
-        end = weakref.finalize(self, _release, weakref.ref(pool), self.handle)
-        end.atexit = False
-
-
-def _release(pool: weakref.ref[CommandPool], handle: Any) -> None:
-    """Returns a command buffer to its pool, unless the pool is gone.
-
-    The pool must not be kept: its device has the error by which it was lost, whose frames may have the recording.
-    """
-    if (owner := pool()) is not None:
-        owner.device.deletion_queue.append((owner.release, 0, handle))
+        pool.release_with(self, self.handle)
 
 
 class RecordingCache:
@@ -176,15 +165,22 @@ class RecordingCache:
         return choice.exact[0], tuple([span[0].location + span[1] if port.is_read else None for port, span in pairs])
 
     def replay(self, recording: GraphRecording, choice: Choice | None, times: int) -> Future:
-        """Submits runs, with the copies before and after them. Returns the last future, or the first that failed."""
+        """Submits runs, with the copies before and after them. Returns the last future, or the first that failed.
+
+        The caller calls `unlocked` without the lock.
+        """
         self._n_runs += 1  # until then, it frees no memory: bringing arrays back may ask for some
         try:
             if choice is None or not recording.copied:
                 return self._replay(recording, times)
             given = choice.spans, recording.copied, recording.ranges
             future = self._replay(recording, times, self._ports.copies_in(*given))
-            copies = self._ports.copies_out(*given)
-            return future if copies is None or future.failed else self._runtime.scheduler.launch_now(copies)
+            copies, scheduler = self._ports.copies_out(*given), self._runtime.scheduler
+            if copies is None or future.failed:
+                return future
+            compute_readers(copies.writes)
+            scheduler.restore([span[0] for span in copies.writes])
+            return Future(*scheduler.enqueue_task(copies))
         finally:
             self._n_runs -= 1
 

@@ -255,7 +255,8 @@ class Array(StridedView, Mathematics):
         if isinstance(index, str):
             self._field(index)[...] = value
             return
-        self.refuse_shared()  # also for one element, which is several of this array
+        if not self._contiguous:
+            self.refuse_shared()  # also for one element, which is several of this array
         if isinstance(value, Array) or not layout.is_basic(index):
             self._assign(index, value)
             return

@@ -107,13 +107,15 @@ def view(shape: Shape, strides: Shape, index: Any) -> tuple[Shape, Shape, int]:
     return tuple(new_shape), tuple(new_strides), offset
 
 
+_INDICES = int, np.integer, slice
+
+
 def is_basic(index: Any) -> bool:
     """Returns True if an index gives a view: ints, slices, `...` and None; a bool is a mask in numpy."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return all(
-        part is None or part is Ellipsis or (isinstance(part, (int, np.integer, slice)) and not isinstance(part, bool))
-        for part in parts
-    )
+    for part in index if isinstance(index, tuple) else (index,):
+        if isinstance(part, bool) or not (part is None or part is Ellipsis or isinstance(part, _INDICES)):
+            return False
+    return True
 
 
 def is_empty(index: Any) -> bool:

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import attrgetter
+from sys import _getframe
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from vkcompute import deferred_calls
 from vkcompute.array_namespace import namespace
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
+from vkcompute.core.interrupts import Guarded
 from vkcompute.dtypes import letter
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
@@ -228,7 +230,10 @@ class StridedView:
         if self._expression is None:
             return
         scheduler = self.runtime.scheduler
-        with scheduler.device.lock:
+        device = scheduler.device
+        if device.is_owned():  # does what `device.lock` does, but records no holder: see `Guarded.takers`
+            device.refuse_interruption(_getframe())
+        with device.unguarded_lock:
             expression = self._expression
             if expression is None:  # another thread has computed it
                 return
@@ -337,6 +342,9 @@ class StridedView:
     def _clear(self) -> None:
         self._expression = self._buffer = None
         self.launch_key = self.span = None
+
+
+Guarded.takers.add(StridedView.compute.__code__)
 
 
 def _inherit(buffer: Buffer, readers: list[Reader]) -> None:

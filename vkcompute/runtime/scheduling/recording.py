@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.command import CommandPool, Recorder
+from vkcompute.core.command import BEGIN_REUSABLE, CommandPool, Recorder
 from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
 from vkcompute.runtime.scheduling.command_queue import Timeline
 from vkcompute.runtime.scheduling.cost import NOTHING, Mix
@@ -44,7 +44,7 @@ class Recording:
     def _record(self, pool: CommandPool) -> None:
         timeline, histories = Timeline(0), defaultdict[Buffer, AccessHistory](AccessHistory)
         reads: list[Range] = []
-        recorder = timeline.recorder = pool.device.retry(lambda: Recorder(pool.queue, self.handle, reusable=True))
+        recorder = timeline.recorder = pool.device.retry(lambda: Recorder(pool.queue, self.handle, BEGIN_REUSABLE))
         recorder.barrier()
         for number, task in enumerate(self.tasks, 1):
             dependencies: Dependencies = {}

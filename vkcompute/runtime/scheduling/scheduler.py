@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from vkcompute import deferred_calls, locks
 from vkcompute.core.buffer import Buffer, compute_readers
+from vkcompute.core.command import RepeatedCommands
 from vkcompute.core.device import Device
 from vkcompute.core.interrupts import Guarded
 from vkcompute.core.queue import Point
@@ -138,7 +139,7 @@ class Scheduler:
     ) -> QueuedTask:
         """Launches as `dispatch`, for callers who need no future."""
         cost, device = keep[2], self.device
-        if device.is_owned():  # does what `device.lock` does, but records no holder: see `Guarded.taker`
+        if device.is_owned():  # does what `device.lock` does, but records no holder: see `Guarded.takers`
             device.refuse_interruption(_getframe())
         with device.unguarded_lock:
             for span in writes:
@@ -189,6 +190,7 @@ class Scheduler:
         costs: Sequence[Cost],
         n: int = 1,
         n_copied: int = 0,
+        repeated: RepeatedCommands | None = None,
     ) -> bool:
         """Launches commands as one task: methods of `Recorder` with their arguments, barriers between them included.
 
@@ -196,11 +198,15 @@ class Scheduler:
             costs: of those that have one.
             n: the number of those that are no barriers.
             n_copied: bytes that copies among them move.
+            repeated: all of them, for queues of its family.
 
         Returns:
             False if each is to be launched as a task: measured, traced, divided, or on buffers that move.
         """
-        with self.device.lock:
+        device = self.device
+        if device.is_owned():  # as in `enqueue`
+            device.refuse_interruption(_getframe())
+        with device.unguarded_lock:
             for span in writes:
                 if span[0].readers:
                     span[0].compute_readers()
@@ -210,8 +216,11 @@ class Scheduler:
             target = self._begin(writes, reads, None, load)
             recorder = target.recorder
             try:
-                for method, arguments in commands:
-                    method(recorder, *arguments)
+                if repeated is not None and repeated.family == target.device_queue.family:
+                    recorder.execute(repeated.handle)  # type: ignore[union-attr]
+                else:
+                    for method, arguments in commands:
+                        method(recorder, *arguments)
             except BaseException as error:
                 target.fail(error)
                 raise
@@ -596,4 +605,4 @@ class Scheduler:
             queue.failure = queue.failure or error
 
 
-Guarded.taker = Scheduler.enqueue.__code__
+Guarded.takers |= {Scheduler.enqueue.__code__, Scheduler.enqueue_series.__code__}
