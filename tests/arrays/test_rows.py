@@ -92,7 +92,7 @@ def test_integers_of_a_small_range(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPa
     if not dtypes_of(gpu, dtype):
         pytest.skip(f"the device has no {dtype}")
     monkeypatch.setattr(direct_tables, "_FEWEST_ROWS", 2)
-    monkeypatch.setattr(direct_tables, "_FEWEST_SLOTS", 100)
+    monkeypatch.setattr(direct_tables, "_MOST_SLOTS", 100)
     info, rng = np.iinfo(dtype), np.random.default_rng(3)
     low = {"least": info.min, "greatest": info.max - 90, "between": 5}[end]
     x = rng.integers(low, low + 90, 600, dtype=dtype, endpoint=True)

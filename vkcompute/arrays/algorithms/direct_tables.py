@@ -22,8 +22,8 @@ from vkcompute.runtime.memory.array import Array, empty_result
 
 _EMPTY = 2**31 - 1
 """A slot without a row; greater than all rows."""
-_FEWEST_SLOTS, _FEWEST_ROWS = 1 << 16, 1 << 10
-"""Slots that a table has at most if rows are few, and rows from which the limits are worth to be known."""
+_MOST_SLOTS, _FEWEST_ROWS = 1 << 16, 1 << 10
+"""Slots of a table of fewer rows, and rows from which it is worth to wait for their limits."""
 
 
 @kernel
@@ -41,8 +41,10 @@ def _read(x: Any, limits: Any, table: Any, out: Any, n_items: int) -> None:
     """Stores what the table has for each key, -1 for those outside its limits."""
     row = global_id(0)
     if row < n_items:
-        key, low = x[row], limits[0]
-        out[row] = table[np.int32(key - low)] if low <= key <= limits[1] else -1
+        key, low, result = x[row], limits[0], -1
+        if low <= key <= limits[1]:
+            result = table[np.int32(key - low)]
+        out[row] = result
 
 
 @kernel
@@ -107,7 +109,7 @@ def direct_table(x: Array, n_known: int) -> DirectTable | None:
     for at, name in enumerate(("minimum", "maximum")):
         limits[at : at + 1].copy_from(reduce(name, x[:n_known], (0,), x.dtype, False).reshape(1))
     low, high = (int(value) for value in limits.numpy())
-    if high - low >= max(_FEWEST_SLOTS, n_known):
+    if high - low >= max(_MOST_SLOTS, n_known):
         return None
     table = temporary(x.runtime, high - low + 1, np.int32).fill(_EMPTY)
     launch(_enter, n_known, x, limits, table, n_known)

@@ -157,17 +157,9 @@ def _store_nearest(points: Array, queries: Array, plan: _Plan, distances: Array,
     else:
         starts, length = _nearest_chunks(points, queries, plan), plan.length
         squares = temporary(runtime, (n_queries, starts.shape[1] * length), points.dtype)
-        args = contiguous(queries).reshape(-1), contiguous(points).reshape(-1), starts.reshape(-1), squares.reshape(-1)
-        launch(
-            _distances_in_chunks,
-            squares.size,
-            *args,
-            squares.size,
-            len(points),
-            starts.shape[1],
-            length,
-            points.shape[1],
-        )
+        arrays = [array.reshape(-1) for array in (contiguous(queries), contiguous(points), starts, squares)]
+        sizes = squares.size, len(points), starts.shape[1], length, points.shape[1]
+        launch(_distances_in_chunks, squares.size, *arrays, *sizes)
     if squares.shape[1] == 1:
         _root(squares, out=distances)
         copy_into(starts, indices)
