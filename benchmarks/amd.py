@@ -31,7 +31,17 @@ import vkcompute as vc  # noqa: E402
 import vkcompute.compat.triton as triton  # noqa: E402
 import vkcompute.compat.triton.language as tl  # noqa: E402
 from vkcompute import tile  # noqa: E402
-from vkcompute.arrays.algorithms import radix_tiles  # noqa: E402
+from vkcompute.arrays.algorithms import (  # noqa: E402
+    direct_tables,
+    equal_rows,
+    leading,
+    nearest,
+    radix_tiles,
+    ragged,
+    scans,
+)
+from vkcompute.arrays.algorithms.lines import LOCAL_SIZE  # noqa: E402
+from vkcompute.arrays.algorithms.programs import distances  # noqa: E402
 from vkcompute.arrays.algorithms.programs.matrices import product  # noqa: E402
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
@@ -157,6 +167,7 @@ def kernels(vendor: Vendor) -> Iterator[Shader]:
     yield from [_reduction(options, expression, dtype) for expression, dtype in REDUCTIONS]
     if most >= radix_tiles.INVOCATIONS:
         yield from radix_sorts(options)
+        yield from tables_and_selections(vendor)
     yield from block_programs(vendor)
     yield matrix_product(vendor)
     yield from functions_of_networks(vendor)
@@ -236,6 +247,30 @@ def radix_sorts(options: CompileOptions) -> Iterator[Shader]:
         ):
             shader = _python(kernel, args, local, options)
             yield shader._replace(name=f"radix sort: {kernel.__name__}, {name}")
+
+
+def tables_and_selections(vendor: Vendor) -> Iterator[Shader]:
+    """Yields the kernels of groups of rows, of the first elements of rows, of ragged scans and of nearest points."""
+    words, order, floats = np.zeros(1, np.uint32), np.zeros(1, np.int32), np.zeros(1, np.float32)
+    wide = np.zeros(1, np.int64)
+    held, scan, ragged_scan = leading._first_held(8, False), scans._kernels("sum"), ragged._kernels("sum")
+    for kernel, args in (
+        (equal_rows._insert, [words, order, order, *[1] * 6]),
+        (equal_rows._look_up, [words, order, order, *[1] * 7]),
+        (direct_tables._enter, [wide, wide, order, 1]),
+        (direct_tables._read, [wide, wide, order, order, 1]),
+        (held, [words, words, order, words, words, order, *[1] * 6]),
+        (scan.total, [floats, floats, *[1] * 5]),
+        (scan.scan, [floats, floats, floats, *[1] * 6]),
+        (ragged_scan.total, [floats, order, floats, order, *[1] * 3]),
+        (ragged_scan.scan, [floats, order, floats, order, floats, *[1] * 3]),
+        (nearest._distances_in_chunks, [floats, floats, order, floats, *[1] * 5]),
+    ):
+        shader = _python(kernel, args, (LOCAL_SIZE, 1, 1), vendor.options)
+        yield shader._replace(name=f"algorithms: {kernel.__name__.strip('_')}")
+    for program in (distances.nearest_in_parts, distances.least_of_chunks):
+        block = {"ROWS": nearest._QUERIES, "CHUNKS": nearest._CHUNKS}
+        yield _library(vendor, f"algorithms: {program.definition.name}", program, block)
 
 
 def elementwise(

@@ -120,11 +120,12 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
         (Section("vkcompute.nn", "vkcompute", "nn"), Section("Functions of neural networks", "vkcompute.nn")),
     ),
     "tables": (
-        "vkcompute.rows and segments",
+        "vkcompute.rows, segments and neighbours",
         (
-            Section("Rows of tables", "vkcompute", "rows segments"),
+            Section("Rows of tables", "vkcompute", "rows segments neighbours"),
             Section("vkcompute.rows", "vkcompute.rows"),
             Section("vkcompute.segments", "vkcompute.segments"),
+            Section("vkcompute.neighbours", "vkcompute.neighbours"),
         ),
     ),
     "compat": (

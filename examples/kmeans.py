@@ -8,13 +8,16 @@ import argparse
 import numpy as np
 
 import vkcompute.numpy as vnp
+from vkcompute import Array, neighbours
 
 
 def nearest(points, centres):
     """Returns the index of the nearest of `centres` (dimensions, k) for each of `points` (dimensions, n).
 
-    That is the least of |c|^2 - 2 c x, as |x|^2 is the same for all centres of a point.
+    On the host, that is the least of |c|^2 - 2 c x, as |x|^2 is the same for all centres of a point.
     """
+    if isinstance(points, Array):
+        return neighbours.nearest(centres.T, points.T).indices[:, 0]
     return ((centres**2).sum(axis=0)[:, None] - 2 * (centres.T @ points)).argmin(axis=0)
 
 

@@ -1,4 +1,4 @@
-"""The nearest neighbours of points, by products of matrices and `topk`, beside scikit-learn or NumPy.
+"""The nearest neighbours of points, beside scikit-learn or NumPy.
 
 python examples/nearest_neighbours.py --points 200_000 --queries 2_000 --plot neighbours.png
 """
@@ -9,20 +9,7 @@ from time import perf_counter
 import numpy as np
 
 import vkcompute.numpy as vnp
-
-
-def neighbours(points, queries, k, rows):
-    """Returns the indices of the k nearest of `points` (n, dimensions) for each query, the nearest first, on the host.
-
-    These have the greatest 2 q p - |p|^2, as |q|^2 is the same for all points. So many rows of distances are in memory
-    at a time.
-    """
-    squares = (points**2).sum(axis=1)
-    parts = []
-    for start in range(0, queries.shape[0], rows):
-        closeness = 2 * (queries[start : start + rows] @ points.T) - squares
-        parts.append(vnp.topk(closeness, k)[1])
-    return vnp.concatenate(parts).numpy()
+from vkcompute import neighbours
 
 
 def on_host(points, queries, k):
@@ -61,13 +48,13 @@ def distances(points, queries, indices):
     return np.linalg.norm(points[indices].astype(np.float64) - queries[:, None], axis=2)
 
 
-def main(points=5_000, queries=200, dimensions=8, k=5, rows=128, plot_path=None):
+def main(points=5_000, queries=200, dimensions=8, k=5, plot_path=None):
     data = clouds(points + queries, dimensions)
     data, asked = data[:points], data[points:]
     x, q = vnp.array(data), vnp.array(asked)
-    neighbours(x, q, k, rows)  # compiles the kernels
+    neighbours.nearest(x, q, k)  # compiles the kernels
     start = perf_counter()
-    indices = neighbours(x, q, k, rows)
+    indices = neighbours.nearest(x, q, k).indices.numpy()
     on_device = perf_counter() - start
     expected, name = on_host(data, asked, k)
     start = perf_counter()
@@ -85,6 +72,5 @@ if __name__ == "__main__":
     parser.add_argument("--queries", type=int, default=200, help="number of points to find neighbours of")
     parser.add_argument("--dimensions", type=int, default=8, help="coordinates of a point")
     parser.add_argument("--k", type=int, default=5, help="number of neighbours")
-    parser.add_argument("--rows", type=int, default=128, help="queries whose distances are in memory at a time")
     parser.add_argument("--plot", dest="plot_path", help="file of a plot of a few queries")
     main(**vars(parser.parse_args()))

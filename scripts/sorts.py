@@ -2,8 +2,12 @@
 
 python scripts/sorts.py --cases 50000 --state build/sorts.json
 
+Adjacent cases share a layout and a method, so that programs and plans are used again, but have elements of their own.
+All of them take sort and argsort, and one other function in turn.
+
 A case is repeated by its number: --first 1584 --cases 1. With --state, a run continues one that was ended, for each
-device and profile. VKCOMPUTE_PROFILE=poor takes the least that Vulkan guarantees. The status is 1 after a failure.
+device and profile. VKCOMPUTE_PROFILE=poor takes the least that Vulkan guarantees, and --invocations 253 workgroups of
+no power of two. The status is 1 after a failure.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ import vkcompute as vc  # noqa: E402
 from vkcompute import rows, segments  # noqa: E402
 from vkcompute.arrays.algorithms import equal_rows, merge_sort, radix  # noqa: E402
 from vkcompute.arrays.algorithms.sorting import argsort, sort, topk, unique  # noqa: E402
+from vkcompute.core.device_profile import emulated  # noqa: E402
 from vkcompute.runtime.memory.array import Array  # noqa: E402
 from vkcompute.runtime.tuning import ON_CPU, ON_GPU  # noqa: E402
 
@@ -35,6 +40,8 @@ HostArray = Any
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 LONGEST = 40, 300, 1100, 5000, 20_000
 """Elements of cases, of which each size has as many."""
+ADJACENT = 8
+"""Cases that share a layout and a method."""
 _SMALL, _TILES = ON_CPU._replace(radix_part=64), ON_GPU._replace(radix_own=2)
 _BY_DIGITS: list[tuple[Any, str, Any]] = [(radix, "LONGEST_MERGED", 64), (merge_sort, "MOST_MERGED", 0)]
 METHODS: dict[str, list[tuple[Any, str, Any]]] = {
@@ -68,6 +75,7 @@ ORDERS: dict[str, Callable[[np.random.Generator, HostArray], HostArray]] = {
 class Case(NamedTuple):
     """A case: elements, their layout on the device, and how they are sorted."""
 
+    number: int
     text: str
     x: HostArray
     steps: tuple[slice, ...]
@@ -90,15 +98,15 @@ def _elements(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[
 
 def case_of(number: int, dtypes: list[str]) -> Case:
     """Draws the case with a number, which is the same in each run."""
-    rng = np.random.default_rng([number, 7])
-    dtype, order, method = (str(rng.choice(names)) for names in (dtypes, list(ORDERS), list(METHODS)))
-    n, n_axes = int(rng.integers(1, rng.choice(LONGEST) + 1)), int(rng.integers(1, 4))
-    shape = {1: (n,), 2: (int(rng.integers(1, 9)), n), 3: (2, n, int(rng.integers(1, 4)))}[n_axes]
-    steps = tuple([slice(None, None, int(rng.choice([1, 1, 1, -1, 2]))) for _ in shape])
+    shared, rng = np.random.default_rng([number // ADJACENT, 7]), np.random.default_rng([number, 8])
+    dtype, method, order = str(shared.choice(dtypes)), str(shared.choice(list(METHODS))), str(rng.choice(list(ORDERS)))
+    n, n_axes = int(shared.integers(1, shared.choice(LONGEST) + 1)), int(shared.integers(1, 4))
+    shape = {1: (n,), 2: (int(shared.integers(1, 9)), n), 3: (2, n, int(shared.integers(1, 4)))}[n_axes]
+    steps = tuple([slice(None, None, int(shared.choice([1, 1, 1, -1, 2]))) for _ in shape])
+    axis, descending = int(shared.integers(0, n_axes)), bool(shared.random() < 0.5)
     x = ORDERS[order](rng, _elements(rng, shape, np.dtype(dtype)))
-    axis, descending = int(rng.integers(0, n_axes)), bool(rng.random() < 0.5)
     text = f"{dtype}{shape} {order}, steps {[item.step for item in steps]}, axis {axis}, {method}"
-    return Case(text + ", descending" * descending, x, steps, axis, descending, method, rng)
+    return Case(number, text + ", descending" * descending, x, steps, axis, descending, method, rng)
 
 
 def stable_order(x: HostArray, axis: int, *, descending: bool) -> HostArray:
@@ -118,28 +126,42 @@ def _is_equal(result: Array, expected: HostArray) -> bool:
 
 
 def differences(gpu: vc.Runtime, case: Case) -> list[str]:
-    """Returns the functions whose results differ from NumPy's."""
-    x, array = case.x[case.steps], gpu.array(case.x)[case.steps]
-    order = stable_order(x, case.axis, descending=case.descending)
-    ordered, n = np.take_along_axis(x, order, case.axis), x.shape[case.axis]
-    k = int(case.rng.integers(0, n + 1))
-    first = np.take(order, np.arange(k), case.axis)
-    flat, device_flat = x.reshape(-1), array.reshape(-1) if array.contiguous else array.copy().reshape(-1)
-    offsets = np.concatenate([[0], np.sort(case.rng.integers(0, x.size + 1, 5)), [x.size]])
-    parts = [a + stable_order(flat[a:b], 0, descending=case.descending) for a, b in pairwise(offsets)]
+    """Returns the functions whose results differ from NumPy's: sort, argsort, and one other in turn."""
+    x, array, down = case.x[case.steps], gpu.array(case.x)[case.steps], case.descending
+    order = stable_order(x, case.axis, descending=down)
+    ordered = np.take_along_axis(x, order, case.axis)
+    others: list[tuple[str, Callable[[], bool]]] = [
+        ("topk", lambda: _are_first(array, order, case)),
+        ("segments", lambda: _are_segments(array, x, case)),
+        ("unique", lambda: _is_unique(array, x)),
+    ]
     with ExitStack() as stack:
         for target, name, value in METHODS[case.method]:
             stack.enter_context(patch.object(target, name, value))
-        down, given = case.descending, (device_flat, offsets)
-        expected = np.concatenate(parts)
-        checks: dict[str, Callable[[], bool]] = {
-            "argsort": lambda: _is_equal(argsort(array, case.axis, descending=down), order),
-            "sort": lambda: is_sorted(sort(array, case.axis, descending=down), ordered),
-            "topk": lambda: _is_equal(topk(array, k, case.axis, largest=down)[1], first),
-            "segments": lambda: _is_equal(segments.argsort(*given, descending=down), expected),
-            "unique": lambda: _is_unique(device_flat, flat),
-        }
-        return [name for name, check in checks.items() if not check()]
+        checks: list[tuple[str, Callable[[], bool]]] = [
+            ("argsort", lambda: _is_equal(argsort(array, case.axis, descending=down), order)),
+            ("sort", lambda: is_sorted(sort(array, case.axis, descending=down), ordered)),
+            others[case.number % len(others)],
+        ]
+        return [name for name, check in checks if not check()]
+
+
+def _are_first(array: Array, order: HostArray, case: Case) -> bool:
+    """True if the first k indices are those of the order."""
+    k = int(case.rng.integers(0, order.shape[case.axis] + 1))
+    indices = topk(array, k, case.axis, largest=case.descending)[1]
+    return _is_equal(indices, np.take(order, np.arange(k), case.axis))
+
+
+def _flat(array: Array) -> Array:
+    return array.reshape(-1) if array.contiguous else array.copy().reshape(-1)
+
+
+def _are_segments(array: Array, x: HostArray, case: Case) -> bool:
+    """True if the flattened array is sorted in six segments, some of which are empty."""
+    flat, offsets = x.reshape(-1), np.concatenate([[0], np.sort(case.rng.integers(0, x.size + 1, 5)), [x.size]])
+    parts = [a + stable_order(flat[a:b], 0, descending=case.descending) for a, b in pairwise(offsets)]
+    return _is_equal(segments.argsort(_flat(array), offsets, descending=case.descending), np.concatenate(parts))
 
 
 def is_sorted(result: Array, ordered: HostArray) -> bool:
@@ -150,6 +172,7 @@ def is_sorted(result: Array, ordered: HostArray) -> bool:
 
 def _is_unique(array: Array, x: HostArray) -> bool:
     """True if distinct elements, the inverse and the counts are NumPy's, and those of groups of rows are, too."""
+    array, x = _flat(array), x.reshape(-1)
     values, indices, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
     result, groups = unique(array), rows.group(array)
     checks = (
@@ -176,6 +199,14 @@ def run(gpu: vc.Runtime, numbers: range, seconds: float, note: Callable[[int, in
     return n_failed
 
 
+def _opened(invocations: int) -> vc.Runtime:
+    """Opens the default device, perhaps with smaller workgroups than it has."""
+    names = "maxComputeWorkGroupInvocations", "maxComputeWorkGroupSize"
+    limits = dict(zip(names, (invocations, (invocations,) * 3), strict=True)) if invocations else {}
+    with emulated(limits=limits):
+        return vc.default_runtime()
+
+
 def main() -> int:
     """Runs the cases that are left, and prints those that fail."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -183,9 +214,12 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--state", type=Path, help="a file that says which cases are done")
+    parser.add_argument(
+        "--invocations", type=int, default=0, help="the most of a workgroup, if fewer than the device's"
+    )
     options = parser.parse_args()
-    gpu = vc.default_runtime()
-    key = f"{gpu.device.physical.name} {os.environ.get('VKCOMPUTE_PROFILE', '')}".strip()
+    gpu = _opened(options.invocations)
+    key = f"{gpu.device.physical.name} {os.environ.get('VKCOMPUTE_PROFILE', '')} {options.invocations or ''}".strip()
     state = json.loads(options.state.read_text()) if options.state and options.state.exists() else {}
     first, failed_before = state.get(key, [options.first, 0])
 

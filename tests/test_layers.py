@@ -28,7 +28,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compiled",),
     ("frontend",),
     ("jit", "tile", "blocks", "c"),
-    ("arrays", "numpy", "rows", "segments"),
+    ("arrays", "numpy", "neighbours", "rows", "segments"),
     ("pipelines", "nn"),
     ("compat", "cli", "dask", "dask_sizeof", "torch"),
     ("__init__", "__main__", "gpu_report"),

@@ -181,7 +181,8 @@ def test_the_page_on_arrays() -> None:
 
 def test_the_page_on_algorithms() -> None:
     names: dict[str, Any] = {"__name__": "algorithms.md"}
-    assert run_blocks(ROOT / "docs/algorithms.md", names) == 1
+    assert run_blocks(ROOT / "docs/algorithms.md", names) == 2
+    assert names["near"].indices.tolist() == [[1, 0]]
     assert names["groups"].counts.numpy().tolist() == [2, 2, 1]
     assert names["pairs"].right.numpy().tolist() == [1, 0, 1, 0]
     names.clear()

@@ -209,7 +209,7 @@ _LAZY = {  # module -> its names, imported on first use
 array_namespace.register(namespace="vkcompute.numpy", methods="vkcompute.arrays.methods")
 _HOMES = {name: home for home, names in _LAZY.items() for name in names.split()}
 _NAMESPACES = ("atomic", "random", "subgroup", "vector", "warp")
-_MODULES = ("nn", "numpy", "rows", "segments")
+_MODULES = ("neighbours", "nn", "numpy", "rows", "segments")
 
 
 def __getattr__(name: str) -> Any:

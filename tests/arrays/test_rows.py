@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute import rows
-from vkcompute.arrays.algorithms import equal_rows
+from vkcompute.arrays.algorithms import direct_tables, equal_rows
 from vkcompute.runtime.tuning import ON_CPU
 
 HostArray = np.ndarray[Any, Any]
@@ -82,6 +82,28 @@ def test_keys_of_two_words(gpu: vc.Runtime, method: str, kind: str) -> None:
         "high bits": -np.arange(n), "few": rng.integers(0, 5, n), "random": rng.integers(0, n, n),
     }[kind]  # fmt: skip
     check_groups(gpu, [np.stack([x.astype(np.int32), (x >> 16).astype(np.int32)], 1)])
+
+
+@pytest.mark.poor
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("end", ["least", "greatest", "between"])
+def test_integers_of_a_small_range(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str, end: str) -> None:
+    """A table has a slot for each of them, at either end of those of the dtype; others are looked up, too."""
+    if not dtypes_of(gpu, dtype):
+        pytest.skip(f"the device has no {dtype}")
+    monkeypatch.setattr(direct_tables, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(direct_tables, "_MOST_SLOTS", 100)
+    info, rng = np.iinfo(dtype), np.random.default_rng(3)
+    low = {"least": info.min, "greatest": info.max - 90, "between": 5}[end]
+    x = rng.integers(low, low + 90, 600, dtype=dtype, endpoint=True)
+    assert direct_tables.direct_table(gpu.array(x), x.size) is not None
+    check_groups(gpu, [x])
+    others = rng.integers(info.min, info.max, 200, dtype=dtype, endpoint=True)
+    others[:60] = x[:60]
+    check_join(gpu, [others], [x[40:400]])
+    wide = np.concatenate([x, x + np.array(50, dtype)])
+    wide = np.where(wide > info.max - 45, np.array(info.min, dtype), wide)
+    check_groups(gpu, [wide])
 
 
 @pytest.mark.parametrize("n_seeds", [1, 2])

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.algorithms.selection import compress, flatnonzero, masked, nonzero, repeat
 from vkcompute.arrays.functions.reductions import count_nonzero
@@ -92,6 +93,20 @@ def test_searchsorted(gpu: vc.Runtime, data: Any, seed: int) -> None:
     np.testing.assert_array_equal(searchsorted(gpu.array(x[order]), given_values, side).numpy(), expected)
     result = searchsorted(gpu.array(x), given_values, side, gpu.array(order))
     np.testing.assert_array_equal(result.numpy(), expected)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_subnormals_are_searched(gpu: vc.Runtime, side: Any) -> None:
+    """Some devices compare them as zeros; zeros of both signs are equal."""
+    patterns = [0x80800000, 0x807FFFFF, 0x80000001, 0x80000000, 0, 1, 2, 0x7FFFFF, 0x800000, 0x7F800000, 0x7FC00000]
+    x = np.array(patterns, np.uint32).view(np.float32)
+    few = x[[1, 3, 6, 8, 10]]
+    result = searchsorted(gpu.array(x), gpu.array(x), side).numpy()
+    np.testing.assert_array_equal(result, np.searchsorted(x, x, side))
+    np.testing.assert_array_equal(vnp.isin(gpu.array(x), gpu.array(few)).numpy(), np.isin(x, few))
+    np.testing.assert_array_equal(
+        vnp.isin(gpu.array(x), gpu.array(few), invert=True).numpy(), np.isin(x, few, invert=True)
+    )
 
 
 def test_errors(gpu: vc.Runtime) -> None:

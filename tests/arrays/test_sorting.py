@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import leading, merge_sort, order_statistics, radix
-from vkcompute.arrays.algorithms.sorting import argsort, lexsort, sort, topk, unique
+from vkcompute.arrays.algorithms import direct_tables, equal_rows, leading, merge_sort, order_statistics, radix
+from vkcompute.arrays.algorithms.sorting import argsort, distinct, lexsort, sort, topk, unique
 from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
 _ALL = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
@@ -271,3 +271,40 @@ def test_errors(gpu: vc.Runtime) -> None:
         vnp.partition(gpu.zeros((2, 3)), 3)
     with pytest.raises(ValueError, match="one shape"):
         lexsort([gpu.zeros(2), gpu.zeros(3)])
+
+
+@pytest.mark.poor
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("end", ["least", "greatest"])
+def test_distinct_integers_of_a_small_range(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str, end: str
+) -> None:
+    """They are counted in a table, not sorted."""
+    if not dtypes_of(gpu, dtype):
+        pytest.skip(f"the device has no {dtype}")
+    monkeypatch.setattr(direct_tables, "_FEWEST_ROWS", 2)
+    info = np.iinfo(dtype)
+    low = info.min if end == "least" else info.max - 100
+    x = np.random.default_rng(0).integers(low, low + 100, (20, 30), dtype=dtype, endpoint=True)
+    expected = np.unique(x.reshape(-1), return_index=True, return_inverse=True, return_counts=True)
+    result = unique(gpu.array(x))
+    for mine, wanted in zip(result, expected, strict=True):
+        np.testing.assert_array_equal(mine.numpy().reshape(-1), wanted)
+    assert result.inverse.shape == x.shape
+    np.testing.assert_array_equal(distinct(gpu.array(x)).numpy(), expected[0])
+
+
+@pytest.mark.parametrize("n_distinct", [5, 900])
+@pytest.mark.parametrize("dtype", ["int64", "float64", "int32"])
+def test_distinct_elements_in_any_order(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str, n_distinct: int
+) -> None:
+    """A table of 16 slots holds few of them; others are sorted."""
+    if not dtypes_of(gpu, dtype):
+        pytest.skip(f"the device has no {dtype}")
+    monkeypatch.setattr(equal_rows, "_FEWEST_SLOTS", 16)
+    x = (np.random.default_rng(0).integers(0, n_distinct, 2000) * 2_000_003).astype(dtype)
+    if x.dtype.kind == "f":
+        x[::7] = np.nan
+    result = vnp.unique(gpu.array(x), sorted=False).numpy()
+    np.testing.assert_array_equal(np.sort(result), np.unique(x))

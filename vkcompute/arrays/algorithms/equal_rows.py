@@ -148,10 +148,13 @@ def _store_least(order: Any, starts: Any, out: Any, n_items: int, n_known: int) 
         out[order[i]] = least if least < n_known else -1
 
 
-def least_equal_rows(keys: Keys, n_known: int) -> Array:
+def least_equal_rows(keys: Keys, n_known: int, *, grows: bool = True) -> Array:
     """Returns for each row the least of the first `n_known` rows that is equal to it; -1 if there is none.
 
     It waits for the table.
+
+    Args:
+        grows: False to sort where the first table is too small.
     """
     if not keys.n or not n_known:
         return temporary(keys.words.runtime, keys.n, np.int32).fill(-1)
@@ -161,7 +164,7 @@ def least_equal_rows(keys: Keys, n_known: int) -> Array:
     while n_slots < full:
         if (result := _by_table(keys, n_known, n_slots, 0)) is not None:
             return result
-        if n_slots // 2 * rows_per_key > n_known:  # so many keys are there at least
+        if not grows or n_slots // 2 * rows_per_key > n_known:  # so many keys are there at least
             return _by_sorting(keys, n_known)
         n_slots = min(n_slots * _GROWTH, full)
     for seed in range(_MOST_SEEDS):

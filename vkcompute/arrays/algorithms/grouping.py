@@ -6,16 +6,20 @@ Groups are numbered by their first rows, so the result is the same in each run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.direct_tables import DirectTable, direct_table
 from vkcompute.arrays.algorithms.equal_rows import keys_of, least_equal_rows
 from vkcompute.arrays.algorithms.gather import take
 from vkcompute.arrays.algorithms.lines import contiguous, converted, launch, lines_along
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.segments import count_indices, scatter_add, scatter_by_sorting
 from vkcompute.arrays.algorithms.selection import Selected
+from vkcompute.arrays.algorithms.sorting import sort
 from vkcompute.arrays.expressions.promotion import accumulated
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -42,18 +46,22 @@ def _number(rows: Any, ranks: Any, numbers: Any, n_items: int) -> None:
         numbers[i] = ranks[max(row, 0)] - 1 if row >= 0 else -1
 
 
-class Groups(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Groups:
     """Groups of equal rows, in the order of their first rows. All are int32.
 
     Attributes:
         numbers: of the groups of all rows.
         rows: the first row of each group.
-        counts: numbers of rows of each group.
     """
 
     numbers: Array
     rows: Array
-    counts: Array
+
+    @cached_property
+    def counts(self) -> Array:
+        """The numbers of rows of each group."""
+        return count_indices(self.numbers, self.rows.size)
 
     def sum(self, values: Array) -> Array:
         """Returns the sums of the values of each group, which are the same in each run; integers have NumPy's dtype.
@@ -94,9 +102,15 @@ class Groups(NamedTuple):
 
 def group(columns: Sequence[Array]) -> Groups:
     """Returns the groups of rows that are equal in all columns; it waits for their number."""
+    if table := _direct_table(columns):
+        firsts = sort(table.first_rows())
+        return Groups(table.numbers(firsts), firsts)
     rows = least_equal_rows(keys_of(columns), columns[0].size)
-    numbers, firsts = numbered(rows, rows)
-    return Groups(numbers, firsts, count_indices(numbers, firsts.size))
+    return Groups(*numbered(rows, rows))
+
+
+def _direct_table(columns: Sequence[Array]) -> DirectTable | None:
+    return direct_table(columns[0], columns[0].size) if len(columns) == 1 else None
 
 
 def numbered(rows: Array, known: Array) -> tuple[Array, Array]:
@@ -122,6 +136,12 @@ def _firsts(rows: Array) -> Array:
     return marks
 
 
-def first_rows(columns: Sequence[Array]) -> Array:
-    """Returns the rows that are equal to none before them, in order, as int32; it waits for their number."""
-    return Selected(_firsts(least_equal_rows(keys_of(columns), columns[0].size))).indices()
+def first_rows(columns: Sequence[Array], *, grows: bool = True) -> Array:
+    """Returns the rows that are equal to none before them, in order, as int32; it waits for their number.
+
+    Args:
+        grows: as of `least_equal_rows`.
+    """
+    if table := _direct_table(columns):
+        return sort(table.first_rows())
+    return Selected(_firsts(least_equal_rows(keys_of(columns), columns[0].size, grows=grows))).indices()

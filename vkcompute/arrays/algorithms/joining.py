@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.direct_tables import direct_table
 from vkcompute.arrays.algorithms.equal_rows import keys_of, least_equal_rows
 from vkcompute.arrays.algorithms.grouping import numbered
 from vkcompute.arrays.algorithms.lines import copy_into, count_up, flat, launch, part_length
@@ -50,7 +51,9 @@ def _least_of_both(columns: Sequence[Array], known: Sequence[Array]) -> tuple[Ar
         copy_into(flat(other), joined[: other.size])
         copy_into(flat(column), joined[other.size :])
         both.append(joined)
-    return least_equal_rows(keys_of(both), known[0].size), known[0].size
+    n = known[0].size
+    table = direct_table(both[0], n) if len(both) == 1 else None
+    return table.least_equal_rows(both[0]) if table else least_equal_rows(keys_of(both), n), n
 
 
 class Pairs(NamedTuple):

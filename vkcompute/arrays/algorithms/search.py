@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkcompute.arrays.algorithms.gather import take
 from vkcompute.arrays.algorithms.lines import converted, flat, launch
+from vkcompute.arrays.algorithms.sort_keys import FLOAT, key_of
 from vkcompute.arrays.expressions.promotion import default_int, require_dtype
-from vkcompute.jit.kernel import kernel
+from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.array import Array, empty_result
+
+
+class _Kernels(NamedTuple):
+    search: PythonKernel
+    contain: PythonKernel
 
 
 def _precedes(a: Any, b: Any) -> Any:
@@ -19,32 +26,61 @@ def _precedes(a: Any, b: Any) -> Any:
     return a < b or (b != b and a == a)
 
 
-def _insertion_point(x: Any, value: Any, n: Any, n_steps: Any, is_right: Any) -> Any:
+def _read(x: Any, i: Any, are_keys: bool) -> Any:
+    """Returns an element, or the key of a float32 that is given by its bits."""
+    return key_of(x[i], FLOAT, 0) if are_keys else x[i]
+
+
+def _insertion_point(x: Any, value: Any, n: Any, n_steps: Any, is_right: Any, are_keys: bool) -> Any:
     """Returns the index at which a value is inserted into `n` sorted elements, after so many halvings."""
     low, high = 0, n
     for _ in range(n_steps):
         if low < high:
             middle = low + (high - low) // 2
-            here = x[middle]
+            here = _read(x, middle, are_keys)
             is_before = not _precedes(value, here) if is_right == 1 else _precedes(here, value)
             low, high = (middle + 1, high) if is_before else (low, middle)
     return low
 
 
-@kernel
-def _search(x: Any, values: Any, out: Any, n_items: int, n: int, n_steps: int, is_right: int) -> None:
-    i = global_id(0)
-    if i < n_items:
-        out[i] = _insertion_point(x, values[i], n, n_steps, is_right)
+@cache
+def _kernels(are_keys: bool) -> _Kernels:
+    """Makes the kernels, of elements that are compared themselves or by the keys of float32."""
+
+    @kernel
+    def search(x: Any, values: Any, out: Any, n_items: int, n: int, n_steps: int, is_right: int) -> None:
+        """Stores where each value is inserted."""
+        i = global_id(0)
+        if i < n_items:
+            out[i] = _insertion_point(x, _read(values, i, are_keys), n, n_steps, is_right, are_keys)
+
+    @kernel
+    def contain(x: Any, values: Any, out: Any, n_items: int, n: int, n_steps: int, is_wanted: int) -> None:
+        """Stores True for each value that is among the elements, if this is wanted."""
+        i = global_id(0)
+        if i < n_items:
+            value = _read(values, i, are_keys)
+            here = _read(x, min(_insertion_point(x, value, n, n_steps, 0, are_keys), n - 1), are_keys)
+            is_same = here == value and here != ~np.uint32(0) if are_keys else here == value
+            out[i] = is_same == (is_wanted == 1)
+
+    return _Kernels(search, contain)
 
 
-@kernel
-def _contain(x: Any, values: Any, out: Any, n_items: int, n: int, n_steps: int, is_wanted: int) -> None:
-    i = global_id(0)
-    if i < n_items:
-        value = values[i]
-        at = min(_insertion_point(x, value, n, n_steps, 0), n - 1)
-        out[i] = (x[at] == value) == (is_wanted == 1)
+def _launch(name: str, x: Array, values: Array, out: Array, choice: int) -> None:
+    """Launches a kernel; float32 are compared by their keys, as some devices compare subnormals as zeros."""
+    are_keys = x.dtype == np.float32
+    given = [flat(array).view(np.uint32) if are_keys else flat(array) for array in (x, values)]
+    launch(
+        getattr(_kernels(are_keys), name),
+        out.size,
+        *given,
+        out.reshape(-1),
+        out.size,
+        x.size,
+        x.size.bit_length(),
+        choice,
+    )
 
 
 def searchsorted(
@@ -74,8 +110,7 @@ def searchsorted(
     out = empty_result(values.runtime, values.shape, dtype or default_int(values.runtime))
     if not x.size:
         return out.fill(0) if out.size else out
-    args = flat(given[0]), flat(given[1]), out.reshape(-1), out.size, x.size, x.size.bit_length(), int(side == "right")
-    launch(_search, out.size, *args)
+    _launch("search", *given, out, int(side == "right"))
     return out
 
 
@@ -86,6 +121,5 @@ def contain(x: Array, values: Array, *, opposite: bool = False) -> Array:
         x, values: of one dtype.
     """
     out = empty_result(values.runtime, values.shape, np.bool_)
-    args = x, flat(values), out.reshape(-1), out.size, x.size, x.size.bit_length(), int(not opposite)
-    launch(_contain, out.size, *args)
+    _launch("contain", x, values, out, int(not opposite))
     return out

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.direct_tables import DirectTable, direct_table
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.leading import first_in_rows
-from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, copy_into, count_up, flat, launch
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
 from vkcompute.arrays.algorithms.radix import sort_rows, sort_values
 from vkcompute.arrays.algorithms.scans import cumulative
+from vkcompute.arrays.algorithms.segments import count_indices
 from vkcompute.arrays.algorithms.selection import Selected
 from vkcompute.arrays.algorithms.sort_keys import FLOAT, Word, key_of, number_words
 from vkcompute.arrays.expressions.promotion import default_int, promoted
@@ -205,6 +207,8 @@ def _store_firsts(ordered: Array, marks: Array, *, equal_nan: bool) -> None:
 
 def distinct(x: Array, *, equal_nan: bool = True) -> Array:
     """Returns the distinct elements of the flattened array in ascending order; see `unique`."""
+    if table := direct_table(flat(x), x.size):
+        return _elements_at(flat(x), table.first_rows())
     ordered = sort(x, None)
     return Selected(_firsts(ordered, equal_nan=equal_nan)).elements(ordered)
 
@@ -225,6 +229,8 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
             *[empty_result(x.runtime, shape, of_dtype) for shape, of_dtype in zip(shapes, dtypes, strict=True)]
         )
     elements = flat(x)
+    if table := direct_table(elements, n):
+        return _unique_by_table(x, elements, table)
     order = sort_rows(number_words(elements), 1, n)
     ordered = temporary(x.runtime, n, x.dtype)
     gather(elements, order, Lines(1, n, 1), ordered)
@@ -237,6 +243,17 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
     copy_into(chosen.elements(order), indices)
     launch(_count_runs, chosen.count, starts, counts, chosen.count, n)
     return Unique(chosen.elements(ordered), indices, inverse, counts)
+
+
+def _elements_at(x: Array, rows: Array) -> Array:
+    return gather(x, rows, Lines(1, x.size, 1), empty_result(x.runtime, rows.size, x.dtype))
+
+
+def _unique_by_table(x: Array, elements: Array, table: DirectTable) -> Unique:
+    firsts, dtype = table.first_rows(), default_int(x.runtime)
+    inverse = table.numbers(firsts, dtype)
+    counts = converted(count_indices(inverse, firsts.size), dtype)
+    return Unique(_elements_at(elements, firsts), converted(firsts, dtype), inverse.reshape(x.shape), counts)
 
 
 def ranks(x: Array, y: Array, *, equal_nan: bool = True) -> tuple[Array, Array]:

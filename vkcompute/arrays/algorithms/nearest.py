@@ -1,0 +1,214 @@
+"""The nearest points to others, without an array of all distances.
+
+The nearest one: block programs keep the distances of some queries from some points in registers, and the least so far.
+
+Several: points are divided into chunks, of which the programs store the least distances. The k nearest points are in
+the k chunks whose own nearest points are nearest (see `leading.py`). So the distances from the points of these chunks
+are stored, and the first k of them are selected.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.arrays.algorithms.lines import contiguous, converted, copy_into, count_up, launch
+from vkcompute.arrays.algorithms.programs.distances import least_of_chunks, nearest_in_parts
+from vkcompute.arrays.algorithms.sorting import sort, topk
+from vkcompute.jit.elementwise.elementwise import Elementwise
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.tile.launch_arrays import is_wide, rounded
+
+_QUERIES, _CHUNKS = 16, 64
+"""Of a block: the sums and the least distances of 1,024 pairs stay in the first cache of a CPU's core."""
+_BUSY = 128
+"""Programs that keep a device busy."""
+_MOST_TERMS = 1 << 15
+"""Points of a chunk times dimensions: lavapipe runs at most 65,535 iterations."""
+_MOST_STORED = 1 << 24
+"""Distances in memory at a time; more queries are taken in turns."""
+_DIVIDED = 4
+"""Points per neighbour, from which chunks take less time than the distances from all points."""
+
+_root = Elementwise("sqrt(total)", "total")
+
+
+@kernel
+def _distances_in_chunks(
+    queries: Any, points: Any, chunks: Any, out: Any, n_items: int, n: int, n_chunks: int, length: int, width: int
+) -> None:
+    """Stores the squared distances of each query from the points of its chunks; NaN behind the last point.
+
+    Args:
+        chunks: the numbers of n_chunks chunks per query.
+        width: dimensions of a point.
+    """
+    i = global_id(0)
+    if i < n_items:
+        line = i // length
+        index, query = chunks[line] * length + i - line * length, line // n_chunks
+        total = queries.dtype.type(0)
+        for d in range(width):
+            difference = queries[query * width + d] - points[min(index, n - 1) * width + d]
+            total += difference * difference
+        total = total if total == total else out.dtype.type(np.inf)
+        out[i] = total if index < n else out.dtype.type(np.nan)
+
+
+@kernel
+def _chosen(starts: Any, places: Any, out: Any, n_items: int, k: int, n_starts: int, length: int) -> None:
+    """Stores the points at k places among the candidates of each query: `length` from each of its starts on."""
+    i = global_id(0)
+    if i < n_items:
+        place = places[i]
+        out[i] = starts[i // k * n_starts + place // length] * length + place % length
+
+
+class Neighbours(NamedTuple):
+    """The nearest points of each query, the nearest first.
+
+    Attributes:
+        distances: Euclidean.
+        indices: of the points, int32; of equal distances the first.
+    """
+
+    distances: Array
+    indices: Array
+
+
+def nearest(points: Array, queries: Array, k: int) -> Neighbours:
+    """Returns the k nearest of `points` for each of `queries`; both have a row per point.
+
+    Coordinates are float32, or float64 if one array is. A distance that is NaN counts as infinite.
+
+    Raises:
+        ValueError: the shapes do not fit, or k is not from 1 to the number of points.
+        TypeError: coordinates are complex.
+    """
+    _check(points, queries, k)
+    wide = np.float64 if np.float64 in (points.dtype, queries.dtype) else np.float32
+    given = [array if array.dtype == wide else converted(array, wide) for array in (points, queries)]
+    n_queries = len(queries)
+    distances = empty_result(points.runtime, (n_queries, k), wide)
+    indices = empty_result(points.runtime, (n_queries, k), np.int32)
+    plan = _planned(len(points), n_queries, points.shape[1], k)
+    rows = max(_MOST_STORED // max(points.shape[1], plan.n_stored), 1)
+    for first in range(0, n_queries, rows):
+        part = slice(first, first + rows)
+        _store_nearest(given[0], given[1][part], plan, distances[part], indices[part])
+    return Neighbours(distances, indices)
+
+
+def _check(points: Array, queries: Array, k: int) -> None:
+    rule = "nearest takes points and queries with a row each, of the same number of coordinates"
+    if points.ndim != 2 or queries.ndim != 2 or points.shape[1] != queries.shape[1] or not points.shape[1]:
+        raise ValueError(f"{rule}; got the shapes {points.shape} and {queries.shape}")
+    if "c" in (points.dtype.kind, queries.dtype.kind):
+        raise TypeError(f"{rule}; got complex ones; take their real and imaginary parts as two coordinates")
+    if not 1 <= k <= len(points):
+        raise ValueError(f"nearest takes k from 1 to the number of points, {len(points)}; got {k}")
+
+
+class _Plan(NamedTuple):
+    """How points are divided.
+
+    Attributes:
+        k: neighbours.
+        length: points of a chunk.
+        n_parts: parts of _CHUNKS chunks, of which a program takes one.
+        n_chunks: chunks with points.
+    """
+
+    k: int
+    length: int
+    n_parts: int
+    n_chunks: int
+
+    @property
+    def n_stored(self) -> int:
+        """The most distances per query that are in memory."""
+        return self.n_parts if self.k == 1 else max(self.n_chunks, self.k * self.length)
+
+
+def _planned(n: int, n_queries: int, width: int, k: int) -> _Plan:
+    longest = max(_MOST_TERMS // width, 1)
+    if k == 1:
+        n_parts = min(-(-_BUSY * _QUERIES // max(n_queries, 1)), -(-n // _CHUNKS))
+        length = min(-(-n // (n_parts * _CHUNKS)), longest)
+    else:
+        length = n if n < _DIVIDED * k else min(1 << isqrt(n // k).bit_length(), longest)
+    n_chunks = -(-n // length)
+    return _Plan(k, length, -(-n_chunks // _CHUNKS), n_chunks)
+
+
+def _store_nearest(points: Array, queries: Array, plan: _Plan, distances: Array, indices: Array) -> None:
+    """Stores the distances and indices of the nearest points of some queries."""
+    n_queries, runtime = len(queries), points.runtime
+    if plan.k == 1:
+        shape = n_queries, plan.n_parts
+        squares, starts = temporary(runtime, shape, points.dtype), temporary(runtime, shape, np.int32)
+        _launch(nearest_in_parts, points, queries, plan, (squares, starts))
+        length = 1
+    else:
+        starts, length = _nearest_chunks(points, queries, plan), plan.length
+        squares = temporary(runtime, (n_queries, starts.shape[1] * length), points.dtype)
+        arrays = [array.reshape(-1) for array in (contiguous(queries), contiguous(points), starts, squares)]
+        sizes = squares.size, len(points), starts.shape[1], length, points.shape[1]
+        launch(_distances_in_chunks, squares.size, *arrays, *sizes)
+    if squares.shape[1] == 1:
+        _root(squares, out=distances)
+        copy_into(starts, indices)
+        return
+    least, places = topk(squares, plan.k, 1, largest=False)
+    _root(least, out=distances)
+    args = starts.reshape(-1), places.reshape(-1), indices.reshape(-1)
+    launch(_chosen, indices.size, *args, indices.size, plan.k, starts.shape[1], length)
+
+
+def _nearest_chunks(points: Array, queries: Array, plan: _Plan) -> Array:
+    """Returns the k chunks whose own nearest points are nearest, in ascending order; all chunks if they are few."""
+    n_queries, runtime = len(queries), points.runtime
+    if plan.n_chunks <= plan.k:
+        return contiguous(count_up(runtime, plan.n_chunks).reshape((1, -1)).broadcast_to((n_queries, plan.n_chunks)))
+    least = temporary(runtime, (n_queries, plan.n_parts * _CHUNKS), points.dtype)
+    _launch(least_of_chunks, points, queries, plan, (least,))
+    return sort(topk(least[:, : plan.n_chunks], plan.k, 1, largest=False)[1], 1)
+
+
+def _launch(program: Any, points: Array, queries: Array, plan: _Plan, out: tuple[Array, ...]) -> None:
+    """Launches a program for blocks of queries, and the parts of the points."""
+    n_queries, width = queries.shape
+    height = rounded(n_queries, _QUERIES)
+    given = _transposed(queries, height)
+    chunks = _padded(points, plan.n_parts * _CHUNKS * plan.length).reshape((plan.n_parts, _CHUNKS, plan.length, width))
+    chunks = contiguous(chunks.transpose((3, 0, 2, 1)))
+    results = [x if height == n_queries else temporary(x.runtime, (height, *x.shape[1:]), x.dtype) for x in out]
+    numbers = width, height, chunks.size // width, plan.length
+    program[height // _QUERIES, plan.n_parts](given, chunks, *results, *numbers, _QUERIES, _CHUNKS)
+    for result, x in zip(results, out, strict=True):
+        if result is not x:
+            copy_into(result[:n_queries], x)
+
+
+def _transposed(queries: Array, height: int) -> Array:
+    """Returns a row per coordinate, with zeros behind the last query."""
+    turned = queries.T
+    if len(queries) == height:
+        return turned if is_wide(turned) else converted(turned, turned.dtype)
+    result = temporary(queries.runtime, (queries.shape[1], height), queries.dtype).fill(0)
+    copy_into(turned, result[:, : len(queries)])
+    return result
+
+
+def _padded(points: Array, n: int) -> Array:
+    """Returns points with infinitely distant ones behind the last."""
+    if len(points) == n:
+        return contiguous(points)
+    result = temporary(points.runtime, (n, points.shape[1]), points.dtype).fill(np.inf)
+    copy_into(points, result[: len(points)])
+    return result
