@@ -37,7 +37,7 @@ from vkcompute.compiled.spilling_kernel import AnyKernel, SpillingKernel
 from vkcompute.dtypes import step_bytes
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.graphs.aliasing import may_overlap
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array

@@ -20,7 +20,7 @@ from vkcompute.arrays.algorithms.sorting import sort, topk
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.tile.launch_arrays import is_wide, rounded
 
