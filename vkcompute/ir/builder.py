@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeGuard
 
 from vkcompute.errors import IrError
 from vkcompute.ir.folding import fold
@@ -316,7 +316,7 @@ class Builder:
         return op
 
 
-def _is_widened(value: Value, kind: Type) -> bool:
+def _is_widened(value: Value, kind: Type) -> TypeGuard[Op]:
     """True for an integer of this type that was converted to one with at least its bits, which changes none of them."""
     if not isinstance(value, Op) or value.code != "cast" or value.args[0].type is not kind:
         return False

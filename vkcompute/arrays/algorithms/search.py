@@ -106,11 +106,11 @@ def searchsorted(
         x = take(x, sorter)
     common = np.result_type(x.dtype, values.dtype)
     common = require_dtype(x.runtime, np.dtype(np.uint8) if common.kind == "b" else common, "searchsorted")
-    given = [array if array.dtype == common else converted(array, common) for array in (x, values)]
+    x, values = [array if array.dtype == common else converted(array, common) for array in (x, values)]
     out = empty_result(values.runtime, values.shape, dtype or default_int(values.runtime))
     if not x.size:
         return out.fill(0) if out.size else out
-    _launch("search", *given, out, int(side == "right"))
+    _launch("search", x, values, out, int(side == "right"))
     return out
 
 
