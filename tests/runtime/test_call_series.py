@@ -70,7 +70,7 @@ def test_launches_of_a_call_are_in_order(options: dict[str, Any]) -> None:
 
 
 def test_a_repeated_series_is_between_other_launches(gpu: vc.Runtime) -> None:
-    """What it binds is unknown to the launches after it, and what they bind to it."""
+    """Bindings of the series are unknown to the launches after it, and theirs to the series."""
     x, out, n_before = gpu.array(np.arange(12, dtype=np.float32).reshape(3, 4)), gpu.zeros((3, 4)), n_executed()
     for number in range(20):
         add(x, out, out=out)
