@@ -130,6 +130,50 @@ def test_products_are_exact(machine: vkcompute.Runtime | None, left: str, right:
 
 
 @triton.jit
+def moved_products(a_ptr, b_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    square = at[:, None] * N + at[None, :]
+    a = tl.load(a_ptr.to(tl.pointer_type(A)) + square)
+    b = tl.load(b_ptr.to(tl.pointer_type(B)) + square)
+    tl.store(out_ptr + square, tl.dot(a.trans(), b))
+    parts = [tl.reshape(x, (2, 2, N // 2, N // 2)) for x in (a, b)]
+    tl.store(out_ptr + N * N + square, tl.reshape(tl.dot(parts[0], parts[1]), (N, N)))
+    tl.store(out_ptr + 2 * N * N + square, a.to(tl.float32))
+    tl.store(out_ptr + 3 * N * N + square, tl.dot(a, b, out_dtype=tl.float16))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("float8e4nv", "float8e4nv"),
+        ("float8e4b8", "float8e4nv"),
+        ("float8e4b8", "float8e4b8"),
+        ("float8e4nv", "float8e5"),
+        ("float8e4b15", "float8e4nv"),
+    ],
+)
+def test_products_of_moved_operands_are_those_of_all_numbers(
+    machine: vkcompute.Runtime | None, left: str, right: str
+) -> None:
+    rng, n = np.random.default_rng(3), 32
+    a, b = (rng.permutation(np.resize(ALL, n * n)).reshape(n, n) for _ in "ab")
+    a[:, 1:], b[1:] = a[:, 1:] & 0xB7, b[1:] & 0xB7  # one column and one row have NaN and infinity
+    *_, result = run(
+        machine, moved_products, (1,), (a, b, np.zeros((4, n, n), np.float32)), A=DTYPES[left], B=DTYPES[right], N=n
+    )
+    x, y = FORMATS[left].decoded(a).astype(np.float64), FORMATS[right].decoded(b).astype(np.float64)
+    parts = [operand.reshape(2, 2, n // 2, n // 2) for operand in (x, y)]
+    with np.errstate(invalid="ignore", over="ignore"):
+        for values, wanted in ((result[0], x.T @ y), (result[1], (parts[0] @ parts[1]).reshape(n, n))):
+            finite = np.isfinite(wanted)
+            np.testing.assert_allclose(values[finite], wanted[finite], rtol=1e-6, atol=1e-2)
+            assert (np.isfinite(values) == finite).all()
+        np.testing.assert_array_equal(result[2], x.astype(np.float32))
+        halves = (x @ y).astype(np.float16)
+        np.testing.assert_allclose(result[3], halves, rtol=1e-3, atol=0.1)
+
+
+@triton.jit
 def computed(x_ptr, out_ptr, HOW: tl.constexpr):
     x = tl.load(x_ptr + tl.arange(0, 4)).to(tl.float16).to(tl.float8e5)
     if HOW == "sum":

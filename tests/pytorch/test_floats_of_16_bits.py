@@ -50,6 +50,15 @@ def test_results_are_as_close_as_the_cpus(name: str, dtype: torch.dtype) -> None
         assert (result - exact).abs().max() <= 2 * (host - exact).abs().max() + 2 * step
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_gradients_of_silu_are_rounded_once(dtype: torch.dtype) -> None:
+    x = torch.linspace(-1.6, -1.0, 256).to(dtype)  # the slope is 0 at -1.278
+    gradient = torch.linspace(1, 3, 256).to(dtype)
+    exact = torch.ops.aten.silu_backward(gradient.double(), x.double())
+    result = torch.ops.aten.silu_backward(gradient.to("vk"), x.to("vk")).cpu().double()
+    assert ((result - exact).abs() <= 0.51 * torch.finfo(dtype).eps * exact.abs() + 1e-6).all()
+
+
 def test_bfloat16_is_computed_on_the_device() -> None:
     host = torch.tensor([0.1, -2.5, 3.0, float("nan"), float("inf")], dtype=torch.bfloat16)
     device = host.to("vk")

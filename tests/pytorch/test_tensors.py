@@ -17,6 +17,8 @@ import pytest
 import torch
 
 import vkcompute as vc
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
 from vkcompute.torch import FallbackWarning, array_of, from_array
 
 DTYPES = [
@@ -437,3 +439,31 @@ def test_kernels_and_functions_of_other_interfaces_take_tensors() -> None:
     assert vnp.sum(x).item() == 84
     assert cuda.to_device(x).copy_to_host().tolist() == x.tolist()
     assert vnp.asarray(torch.ones(2)).tolist() == [1, 1]
+
+
+class Window:
+    """The elements of a tensor from an offset on, as FlagGems passes them to programs."""
+
+    def __init__(self, base: torch.Tensor, offset: int) -> None:
+        self.base, self.offset, self.dtype, self.device = base, offset, base.dtype, base.device
+
+    def data_ptr(self) -> int:
+        return self.base.data_ptr() + self.offset * self.dtype.itemsize
+
+    def untyped_storage(self) -> Any:
+        return self.base.untyped_storage()
+
+
+@triton.jit
+def doubled(x_ptr: Any, out_ptr: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) * 2)
+
+
+def test_block_programs_take_addresses_of_the_device() -> None:
+    x, out = torch.arange(32, dtype=torch.float16, device="vk"), torch.zeros(32, dtype=torch.float16, device="vk")
+    for offset in (3, 7):  # the second launch has a plan
+        doubled[(1,)](Window(x[1:], offset), Window(out, offset), N=4)
+    wanted = torch.zeros(32)
+    wanted[3:7], wanted[7:11] = torch.arange(4, 8) * 2, torch.arange(8, 12) * 2
+    assert torch.equal(out.cpu().float(), wanted)

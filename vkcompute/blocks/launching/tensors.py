@@ -14,6 +14,7 @@ from vkcompute.blocks.compiler.types import Dtype, dtype_of
 from vkcompute.blocks.launching.composites import leaves_of
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper
+from vkcompute.runtime.memory.holders import held, is_holder
 from vkcompute.runtime.memory.layout import extent
 
 _OTHERS = int, float, bool, NoneType, str, tuple
@@ -68,13 +69,26 @@ def _memory_at(view: Any, torch: Any) -> Any:
             f"a {type(view).__name__} with data_ptr() has untyped_storage(), whose nbytes() bound the accesses; got "
             "none; pass the tensor"
         )
-    if getattr(getattr(view, "device", None), "type", "cpu") != "cpu":
-        raise TypeError(f"tensors of the host are copied to the device; got one on {view.device}; pass tensor.cpu()")
     storage, start = view.untyped_storage(), view.data_ptr()
+    if getattr(getattr(view, "device", None), "type", "cpu") != "cpu":
+        return _device_memory_at(view, storage, torch)
     element, word = _element_of(view.dtype, torch)
     n = (storage.data_ptr() + storage.nbytes() - start) // word.itemsize
     elements = np.asarray(_Memory(view, start, n * word.itemsize)).view(word)
     return elements if element is None else TensorWrapper(elements, element)
+
+
+def _device_memory_at(view: Any, storage: Any, torch: Any) -> Any:
+    """Returns the array of device memory from the address of an object to the end of its storage.
+
+    Raises:
+        TypeError: PyTorch's device is another one.
+    """
+    first, n = ((nbytes // view.dtype.itemsize) for nbytes in (view.data_ptr() - storage.data_ptr(), storage.nbytes()))
+    tensor = torch.empty(0, dtype=view.dtype, device=view.device).set_(storage, first, (n - first,), (1,))
+    if not is_holder(tensor):
+        raise TypeError(f"tensors of the host are copied to the device; got one on {view.device}; pass tensor.cpu()")
+    return held(tensor)
 
 
 def _element_of(dtype: Any, torch: Any) -> tuple[Dtype | None, np.dtype[Any]]:

@@ -111,6 +111,12 @@ def silu_backward(grad_output: Any, self: Any, *, grad_input: Any) -> Any:
     return elementwise(grad_input, compute, grad_output, self)
 
 
+@kernel("silu_backward")
+def silu_backward_new(grad_output: Any, self: Any) -> Any:
+    """Returns the gradient of silu, which PyTorch composes of operators that round to the dtype otherwise."""
+    return silu_backward(grad_output, self, grad_input=torch.empty_like(self))
+
+
 @kernel("sigmoid_backward.grad_input")
 def sigmoid_backward(grad_output: Any, output: Any, *, grad_input: Any) -> Any:
     """Computes the gradient of sigmoid from its result."""
