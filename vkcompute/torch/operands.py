@@ -40,6 +40,16 @@ def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     return np.asarray(value)[()] if dtype is None else number_of(value, dtype)
 
 
+def indices_of(index: Any) -> Array:
+    """Returns the indices of a tensor, of which negative ones are out of range: as unsigned numbers, without a copy."""
+    return without_negative(operand(index))
+
+
+def without_negative(indices: Array) -> Array:
+    """Returns indices as unsigned numbers, of which those that were negative are out of range."""
+    return indices.view(f"u{indices.dtype.itemsize}") if indices.dtype.kind == "i" else indices
+
+
 def number_of(value: Any, dtype: np.dtype[Any]) -> Any:
     """Returns a number in a dtype, as PyTorch converts it: integers wrap around."""
     if small_float(dtype):
