@@ -42,12 +42,8 @@ def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 def indices_of(index: Any) -> Array:
     """Returns the indices of a tensor, of which negative ones are out of range: as unsigned numbers, without a copy."""
-    return without_negative(operand(index))
-
-
-def without_negative(indices: Array) -> Array:
-    """Returns indices as unsigned numbers, of which those that were negative are out of range."""
-    return indices.view(f"u{indices.dtype.itemsize}") if indices.dtype.kind == "i" else indices
+    array: Array = operand(index)
+    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "i" else array
 
 
 def number_of(value: Any, dtype: np.dtype[Any]) -> Any:
