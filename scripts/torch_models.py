@@ -112,7 +112,7 @@ def graph_model(name: str) -> Model:
     return Model("torch_geometric", name, "graph", make)
 
 
-class _Graph(torch.nn.Module):
+class _Graph(torch.nn.Module):  # type: ignore[misc]
     """Layers that pass messages along the edges of two graphs, and the means of their nodes."""
 
     def __init__(self, layers: Sequence[torch.nn.Module], pool: Callable[..., Any]) -> None:
@@ -206,7 +206,7 @@ def _moved(value: Any, like: torch.Tensor) -> Any:
 def loss_of(result: Any) -> torch.Tensor:
     """Returns the loss of a result; of a result without one, the mean of the squares of its differences from 1."""
     if getattr(result, "loss", None) is not None:
-        return result.loss  # type: ignore[no-any-return]
+        return result.loss
     made = result if isinstance(result, torch.Tensor) else result.sample
     return (made - 1).square().mean()
 

@@ -63,7 +63,7 @@ def by_lightning(device: str) -> list[float]:
 
     losses = []
 
-    class Classifier(lightning.LightningModule):
+    class Classifier(lightning.LightningModule):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.layers = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
