@@ -45,7 +45,7 @@ torch:  ## PyTorch's device, in an environment of its own: tests, op_db
 	@$(RUN) -m venv build/torch/venv
 	@build/torch/venv/bin/python -m pip install --quiet --no-deps $(TORCH)
 	@build/torch/venv/bin/python scripts/torch_environment.py .venv
-	@build/torch/venv/bin/python -X faulthandler -m pytest tests/pytorch $(ARGS)
+	@VKCOMPUTE_STEPS=100 build/torch/venv/bin/python -X faulthandler -m pytest tests/pytorch $(ARGS)
 	@build/torch/venv/bin/python -X faulthandler scripts/torch_operators.py build/torch/operators.jsonl
 
 docs:  ## the site, into build/site (ARGS=--external: all links)

@@ -119,3 +119,34 @@ def test_masks_of_bytes_warn() -> None:
     with pytest.warns(UserWarning, match="deprecated"):
         x[mask] = 5.0
     assert x.tolist() == [5, 1, 5, 3]
+
+
+AT_INDICES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "gather": lambda t, i: t.gather(0, i[:, None]),
+    "scatter": lambda t, i: t.scatter(0, i[:, None], 1.5),
+    "scatter_add": lambda t, i: t.scatter_add(0, i[:, None], t),
+    "scatter_reduce": lambda t, i: t.scatter_reduce(0, i[:, None], t, "amax"),
+    "index_select": lambda t, i: t.index_select(0, i),
+    "index_add": lambda t, i: t.index_add(0, i, t[:2]),
+    "index_copy": lambda t, i: t.index_copy(0, i, t[:2]),
+    "index_reduce": lambda t, i: t.index_reduce(0, i, t[:2], "prod"),
+    "embedding": lambda t, i: torch.nn.functional.embedding(i, t),
+    "nll_loss": lambda t, i: torch.nn.functional.nll_loss(t[:2], i),
+}
+
+
+@pytest.mark.parametrize("name", AT_INDICES)
+def test_negative_indices_do_not_count_from_the_end(name: str) -> None:
+    """As on the CPU, but for the indices of x[index], take and put_."""
+    t, function = torch.ones(3, 4, device="vk"), AT_INDICES[name]
+    right = function(t, torch.tensor([2, 0], device="vk")).cpu()
+    torch.testing.assert_close(right, function(t.cpu(), torch.tensor([2, 0])))
+    with pytest.raises(IndexError, match="out of bounds"):
+        function(t, torch.tensor([-1, 0], device="vk")).cpu()
+
+
+def test_negative_indices_of_tensors_count_from_the_end() -> None:
+    x, at = torch.arange(5.0, device="vk"), torch.tensor([-1, 0], device="vk")
+    assert (x[at].tolist(), x.take(at).tolist()) == ([4, 0], [4, 0])
+    assert torch.take_along_dim(x, at, 0).tolist() == [4, 0]
+    assert x.index_fill(0, at, 7.0).tolist() == [7, 1, 2, 3, 7]

@@ -40,6 +40,12 @@ def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     return np.asarray(value)[()] if dtype is None else number_of(value, dtype)
 
 
+def indices_of(index: Any) -> Array:
+    """Returns the indices of a tensor, of which negative ones are out of range: as unsigned numbers, without a copy."""
+    array: Array = operand(index)
+    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "i" else array
+
+
 def number_of(value: Any, dtype: np.dtype[Any]) -> Any:
     """Returns a number in a dtype, as PyTorch converts it: integers wrap around."""
     if small_float(dtype):

@@ -106,8 +106,11 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
     def read(words: Words) -> Exception | None:
         above, below = int(words[0]), int(words[1])
         words[:2] = 0
-        worst = n - 1 + above if above else -n - below
-        return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}") if above or below else None
+        if not above and not below:
+            return None
+        is_huge = chosen is _wrap_unsigned and above == _MOST
+        worst = f"{n - 1 + above if above else -n - below}{' or more, or negative,' if is_huge else ''}"
+        return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}")
 
     def run(faults: Array) -> Any:
         n_items = -(-indices.size // _EACH) if chosen is _wrap_signed else indices.size

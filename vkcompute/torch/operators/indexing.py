@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,13 @@ from vkcompute.torch.element_types import array_dtype, computed, wide
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import is_on_device, kernel
-from vkcompute.torch.operands import axis_of, elementwise, number_of, operand, require_dtype, resize_to
+from vkcompute.torch.operands import axis_of, elementwise, indices_of, number_of, operand, require_dtype, resize_to
+from vkcompute.torch.operators.decompositions import composed
 from vkcompute.torch.operators.scatters import index_sum, reduced
 from vkcompute.torch.storage import convert, runtime, store, values_of, view_of, wrap
 
 aten = torch.ops.aten
+_index_copy = composed("index_copy.out")
 _take, _take_along_axis = planned(standard.take), planned(standard.take_along_axis)
 _get = planned(indexing.get)
 _MASK_OF_BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
@@ -107,7 +109,7 @@ def index_select_into(self: Any, dim: int, index: Any, *, out: Any) -> Any:
     if not out.numel():
         return out
     axis = axis_of(dim, self.dim())
-    return store(out, _take(operand(self), operand(index).reshape(-1), axis))
+    return store(out, _take(operand(self), indices_of(index).reshape(-1), axis))
 
 
 @kernel("gather.out")
@@ -116,7 +118,7 @@ def gather(self: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: A
     require_dtype(out, self.dtype)
     if not out.numel():
         return out
-    array, at = operand(self), operand(index)
+    array, at = operand(self), indices_of(index)
     if not self.dim() or not index.dim():
         array, at = array.reshape((-1,) if not self.dim() else array.shape), at.reshape(-1) if not index.dim() else at
     axis = axis_of(dim, array.ndim)
@@ -141,7 +143,7 @@ def _positions(index: Array, axis: int) -> tuple[Array, ...]:
 
 def _scatter(self: Any, dim: int, index: Any, source: Any, out: Any, *, adds: bool) -> Any:
     dtype = wide(out.dtype) if adds else computed(out.dtype)
-    target, at = operand(self, dtype).copy(), operand(index)
+    target, at = operand(self, dtype).copy(), indices_of(index)
     if at.size:
         shape = target.shape
         target, at = target.reshape(shape or (1,)), at.reshape(at.shape or (1,))
@@ -186,9 +188,30 @@ def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, o
     target, given = operand(self, dtype).copy(), operand(source, dtype)
     if index.numel() and given.size:
         given = given if alpha == 1 else apply("multiply", given, number_of(alpha, dtype))
-        key = (*[slice(None)] * axis_of(dim, self.dim()), operand(index).reshape(-1))
+        key = (*[slice(None)] * axis_of(dim, self.dim()), indices_of(index).reshape(-1))
         indexing.add(target, key, given)
     return store(out, target)
+
+
+@kernel("index_copy.out")
+def index_copy(self: Any, dim: int, index: Any, source: Any, *, out: Any) -> Any:
+    """Computes a tensor with slices of a source at indices along an axis."""
+    beyond = torch.iinfo(index.dtype).max
+    return _index_copy(self, dim, torch.where(index < 0, beyond, index), source, out=out)
+
+
+def _filled(name: str) -> Callable[..., Any]:
+    compute = composed(name)
+
+    def run(self: Any, dim: int, index: Any, value: Any) -> Any:
+        n = self.shape[axis_of(dim, self.dim())] if self.dim() else 1
+        return compute(self, dim, torch.where(index < 0, index + n, index), value)
+
+    return run
+
+
+for _name in ("index_fill_.int_Scalar", "index_fill_.int_Tensor"):
+    kernel(_name)(_filled(_name))
 
 
 @kernel("embedding_dense_backward")
@@ -202,7 +225,7 @@ def embedding_backward(
     n = grad_output.shape[-1]
     dtype = wide(grad_output.dtype)
     total = runtime().zeros((num_weights, n), dtype)
-    at = operand(indices).reshape(-1)
+    at = indices_of(indices).reshape(-1)
     if at.size and n:
         indexing.add(total, at, operand(grad_output, dtype).reshape((-1, n)))
         if 0 <= padding_idx < num_weights:

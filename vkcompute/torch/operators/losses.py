@@ -31,7 +31,10 @@ class _Targets:
         shape = (target.shape[0], 1, *target.shape[1:]) if target.ndim else (1, 1)
         target = target.reshape(shape)
         is_used = apply("not_equal", target, ignore_index)
-        self.classes = where(is_used, target, 0)
+        classes = where(is_used, target, 0)
+        if target.dtype.kind == "i":  # to arrays, negative indices count from the end
+            classes = where(apply("less", classes, 0), np.iinfo(target.dtype).max, classes)
+        self.classes = classes
         one: Any = x.dtype.type(1)
         if weight is not None:
             one = standard.take(weight, self.classes.reshape(-1), 0).reshape(shape)

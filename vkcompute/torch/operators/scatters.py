@@ -21,7 +21,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import axis_of, operand, resize_to
+from vkcompute.torch.operands import axis_of, indices_of, operand, resize_to
 from vkcompute.torch.storage import runtime, store, wrap
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
@@ -105,7 +105,7 @@ def reduced(self: Any, dim: int, index: Any, src: Any, reduce: str, *, includes_
     at, source, shape = _with_axes(index), _with_axes(src), _with_axes(self).shape
     source = source[tuple(slice(0, n) for n in at.shape)]
     axis = axis_of(dim, len(shape))
-    checked = wrap(gather.wrapped(operand(at).reshape(-1), shape[axis])).reshape(at.shape)
+    checked = wrap(gather.wrapped(indices_of(at).reshape(-1), shape[axis])).reshape(at.shape)
     keys = _keys(checked, axis, shape).reshape(-1).to(torch.int32)
     if self.dtype == torch.bool:
         operation = _OF_BOOLS[operation]

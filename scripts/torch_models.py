@@ -1,0 +1,304 @@
+"""Compares small models of other libraries on PyTorch's device with the CPU, and prints a row of a table for each.
+
+    python scripts/torch_models.py [NAME or LIBRARY ...]
+
+Models have random weights and some layers. A step of training has the loss and the gradients of one in float64 on the
+CPU, to a multiple of the CPU's own rounding in float32. Models that generate are compared by five tokens, and programs
+that train by their losses in ten steps. Libraries that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import torch
+from torch_trainers import TRAINERS, import_torchvision
+
+import vkcompute.torch  # noqa: F401
+
+N_ROUNDING = 8.0
+"""How many times the CPU's difference between float32 and float64 the device's may be."""
+LEAST = 1e-5
+"""A relative difference that is allowed where the CPU happens to have none."""
+_VOCABULARY = 99
+_DECODER = {
+    "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": _VOCABULARY, "pad_token_id": 0,
+}  # fmt: skip
+_ENCODER = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+_UNDROPPED = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+_IMAGES = {"image_size": 16, "patch_size": 4}
+_UNET = {
+    "sample_size": 8, "block_out_channels": (16, 32), "layers_per_block": 1, "norm_num_groups": 8,
+}  # fmt: skip
+
+
+class Model(NamedTuple):
+    """A model.
+
+    Attributes:
+        library: the package.
+        name: of the row; of transformers, its classes' without their endings.
+        inputs: what it takes: words separated by blanks.
+        make: returns the module.
+    """
+
+    library: str
+    name: str
+    inputs: str
+    make: Callable[[], Any]
+
+
+def transformer(name: str, head: str, inputs: str, settings: dict[str, Any]) -> Model:
+    """Returns a model of transformers; the head is the ending of the name of its class."""
+
+    def make() -> Any:
+        import_torchvision()
+        library = importlib.import_module("transformers")
+        return getattr(library, f"{name}{head}")(getattr(library, f"{name}Config")(**settings))
+
+    return Model("transformers", name, inputs, make)
+
+
+def vision(name: str, **settings: Any) -> Model:
+    """Returns a model of torchvision."""
+    return Model("torchvision", name, "picture", lambda: import_torchvision().models.get_model(name, **settings))
+
+
+def image_model(name: str, **settings: Any) -> Model:
+    """Returns a model of timm."""
+
+    def make() -> Any:
+        import_torchvision()
+        return importlib.import_module("timm").create_model(name, num_classes=4, **settings)
+
+    return Model("timm", name, "picture", make)
+
+
+def diffusion(name: str, inputs: str, **settings: Any) -> Model:
+    """Returns a model of diffusers."""
+
+    def make() -> Any:
+        import_torchvision()
+        return getattr(importlib.import_module("diffusers"), name)(**settings)
+
+    return Model("diffusers", name, inputs, make)
+
+
+def graph_model(name: str) -> Model:
+    """Returns two layers of PyTorch Geometric."""
+
+    def make() -> Any:
+        layers = importlib.import_module("torch_geometric.nn")
+        layer = getattr(layers, name)
+        if name == "GINConv":
+            return _Graph([layer(torch.nn.Linear(6, 8)), layer(torch.nn.Linear(8, 4))], layers.global_mean_pool)
+        return _Graph([layer(6, 8), layer(8, 4)], layers.global_mean_pool)
+
+    return Model("torch_geometric", name, "graph", make)
+
+
+class _Graph(torch.nn.Module):  # type: ignore[misc]
+    """Layers that pass messages along the edges of two graphs, and the means of their nodes."""
+
+    def __init__(self, layers: Sequence[torch.nn.Module], pool: Callable[..., Any]) -> None:
+        super().__init__()
+        self.layers, self.pool = torch.nn.ModuleList(layers), pool
+
+    def forward(self, x: torch.Tensor, edges: torch.Tensor, batch: torch.Tensor) -> Any:
+        for layer in self.layers:
+            x = torch.relu(layer(x, edges))
+        return self.pool(x, batch)
+
+
+MODELS = (
+    transformer("GPT2", "LMHeadModel", "tokens", {"n_layer": 2, "n_embd": 32, "n_head": 2, "vocab_size": _VOCABULARY,
+                "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}),
+    transformer("Llama", "ForCausalLM", "tokens", _DECODER),
+    transformer("Qwen3", "ForCausalLM", "tokens", _DECODER | {"head_dim": 8}),
+    transformer("Mistral", "ForCausalLM", "tokens", _DECODER),
+    transformer("Mixtral", "ForCausalLM", "tokens", _DECODER | {"num_local_experts": 4}),
+    transformer("Phi3", "ForCausalLM", "tokens", _DECODER),
+    transformer("Gemma2", "ForCausalLM", "tokens", _DECODER | {"head_dim": 8}),
+    transformer("Mamba", "ForCausalLM", "tokens", {"hidden_size": 16, "num_hidden_layers": 1, "state_size": 4,
+                "vocab_size": _VOCABULARY}),
+    transformer("T5", "ForConditionalGeneration", "tokens", {"d_model": 32, "d_ff": 64, "d_kv": 8, "num_layers": 2,
+                "num_heads": 4, "vocab_size": _VOCABULARY, "dropout_rate": 0.0, "decoder_start_token_id": 0}),
+    transformer("Bert", "ForSequenceClassification", "tokens mask classes",
+                _ENCODER | _UNDROPPED | {"vocab_size": _VOCABULARY}),
+    transformer("DistilBert", "ForSequenceClassification", "tokens mask classes", {"dim": 32, "hidden_dim": 64,
+                "n_layers": 2, "n_heads": 4, "vocab_size": _VOCABULARY, "dropout": 0.0, "attention_dropout": 0.0,
+                "seq_classif_dropout": 0.0}),
+    transformer("ViT", "ForImageClassification", "images classes", _ENCODER | _IMAGES),
+    transformer("ResNet", "ForImageClassification", "images classes", {"embedding_size": 8, "hidden_sizes": [8, 16],
+                "depths": [1, 1]}),
+    transformer("CLIP", "Model", "tokens images both", {"projection_dim": 16, "vision_config": _ENCODER | _IMAGES,
+                "text_config": _ENCODER | {"vocab_size": _VOCABULARY, "eos_token_id": 98}}),
+    transformer("Whisper", "ForConditionalGeneration", "sound", {"d_model": 32, "encoder_layers": 1,
+                "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 32,
+                "decoder_ffn_dim": 32, "vocab_size": _VOCABULARY, "num_mel_bins": 8, "max_source_positions": 20,
+                "max_target_positions": 20, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+                "decoder_start_token_id": 1}),
+    vision("resnet18", num_classes=4),
+    vision("mobilenet_v3_small", num_classes=4, dropout=0.0),
+    vision("convnext_tiny", num_classes=4, stochastic_depth_prob=0.0),
+    vision("vit_b_16", num_classes=4, image_size=32),
+    image_model("resnet18"),
+    image_model("mobilenetv3_small_050"),
+    image_model("convnext_atto"),
+    image_model("vit_tiny_patch16_224", img_size=32, depth=2),
+    diffusion("UNet2DModel", "noisy", in_channels=3, out_channels=3,
+              down_block_types=("DownBlock2D", "AttnDownBlock2D"), up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+              **_UNET),
+    diffusion("UNet2DConditionModel", "noisy guided", in_channels=3, out_channels=3, cross_attention_dim=16,
+              attention_head_dim=8, down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+              up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"), **_UNET),
+    *map(graph_model, ("GCNConv", "SAGEConv", "GATConv", "GINConv")),
+)  # fmt: skip
+
+
+def given(words: str, like: torch.Tensor) -> dict[str, Any]:
+    """Returns the arguments of a model, on the device of a tensor and with its dtype of floats."""
+    random = torch.Generator().manual_seed(0)
+    tokens = torch.randint(3, _VOCABULARY - 1, (2, 6), generator=random)
+    known = {
+        "tokens": {"input_ids": tokens, "labels": tokens},
+        "mask": {"attention_mask": torch.tensor([[1] * 6, [1] * 4 + [0] * 2])},
+        "images": {"pixel_values": torch.randn(2, 3, 16, 16, generator=random)},
+        "sound": {"input_features": torch.randn(2, 8, 40, generator=random), "labels": tokens},
+        "classes": {"labels": torch.tensor([0, 1])},
+        "both": {"attention_mask": torch.ones_like(tokens), "return_loss": True, "labels": None},
+        "picture": {"x": torch.randn(4, 3, 64, 64, generator=random)[..., :32, :32]},
+        "noisy": {"sample": torch.randn(2, 3, 8, 8, generator=random), "timestep": torch.tensor([3, 7])},
+        "guided": {"encoder_hidden_states": torch.randn(2, 5, 16, generator=random)},
+        "graph": {
+            "x": torch.randn(9, 6, generator=random),
+            "edges": torch.randint(9, (2, 30), generator=random),
+            "batch": torch.tensor([0] * 4 + [1] * 5),
+        },
+    }
+    arguments: dict[str, Any] = {}
+    for word in words.split():
+        arguments |= known[word]
+    return {name: _moved(value, like) for name, value in arguments.items() if value is not None}
+
+
+def _moved(value: Any, like: torch.Tensor) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.to(like.device, like.dtype if value.is_floating_point() else value.dtype)
+
+
+def loss_of(result: Any) -> torch.Tensor:
+    """Returns the loss of a result; of a result without one, the mean of the squares of its differences from 1."""
+    if getattr(result, "loss", None) is not None:
+        return result.loss
+    made = result if isinstance(result, torch.Tensor) else result.sample
+    return (made - 1).square().mean()
+
+
+def gradients(model: Any, words: str, device: str, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """Returns the loss of a step of training and the gradients of the parameters, in float64 on the CPU."""
+    made = copy.deepcopy(model).to(device, dtype)
+    arguments = given(words, next(made.parameters()))
+    positional = [arguments.pop("x")] if "x" in arguments else []
+    loss = loss_of(made(*positional, **arguments))
+    loss.backward()
+    named = {name: value.grad for name, value in made.named_parameters() if value.grad is not None}
+    return {name: value.detach().cpu().double() for name, value in ({"loss": loss} | named).items()}
+
+
+def require_close(model: Any, words: str) -> None:
+    """Raises AssertionError where the device's rounding is many times the CPU's."""
+    host, device = (gradients(model, words, name, torch.float32) for name in ("cpu", "vk"))
+    try:
+        exact, least = gradients(model, words, "cpu", torch.float64), LEAST
+    except RuntimeError:  # the CPU lacks an operator in float64
+        exact, least = host, 10 * LEAST
+    assert exact.keys() == device.keys(), exact.keys() ^ device.keys()
+    size = max(value.norm() for value in exact.values())
+    for name, value in exact.items():
+        allowed = least * float(value.norm() + 1e-3 * size)
+        bound, error = N_ROUNDING * (host[name] - value).norm() + allowed, (device[name] - value).norm()
+        assert error <= bound, f"{name} differs by {error:.2g}, and the CPU's by {(host[name] - value).norm():.2g}"
+
+
+def tokens(model: Any, device: str) -> list[int]:
+    """Returns the most probable continuation of a sequence."""
+    made = copy.deepcopy(model).to(device).eval()
+    prompt = given("tokens", next(made.parameters()))["input_ids"][:1]
+    with torch.no_grad():
+        return made.generate(prompt, max_new_tokens=5, do_sample=False, pad_token_id=0)[0].tolist()  # type: ignore[no-any-return]
+
+
+def compared(model: Model) -> tuple[str, str, str]:
+    """Compares a model; returns what was right in training, what it generates, and what falls back."""
+    torch.manual_seed(0)
+    torch.vk.clear_fallbacks()
+    made = model.make().train()
+    require_close(made, model.inputs)
+    is_generating = model.library == "transformers" and model.inputs == "tokens"
+    if is_generating:
+        assert tokens(made, "vk") == tokens(made, "cpu")
+    return "right", "right" if is_generating else "", ", ".join(torch.vk.fallbacks()) or "nothing"
+
+
+def trained(trainer: str) -> tuple[str, str, str]:
+    """Compares the losses of a program that trains, which says `cuda`, with those on the CPU."""
+    losses = []
+    for device in ("cpu", "cuda"):
+        script = Path(__file__).resolve().with_name("torch_trainers.py")
+        command = [sys.executable, "-W", "ignore", str(script), trainer, device]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, (done.stderr.strip().splitlines() or ["ended"])[-1]
+        losses.append(json.loads(done.stdout.strip().splitlines()[-1]))
+    on_host, device_losses = losses[0]["losses"], losses[1]["losses"]
+    assert len(on_host) == len(device_losses) > 1
+    torch.testing.assert_close(device_losses, on_host, rtol=1e-3, atol=1e-5)
+    return "right", "", ", ".join(losses[1]["host"]) or "nothing"
+
+
+def rows(names: set[str]) -> list[tuple[str, str, Callable[[], tuple[str, str, str]]]]:
+    """Returns the library, the name and the comparison of the rows whose library is installed."""
+    known = [(model.library, model.name, lambda model=model: compared(model)) for model in MODELS]
+    known += [(library, name, lambda name=name: trained(name)) for name, (library, _) in TRAINERS.items()]
+    unknown = names - {word for library, name, _ in known for word in (library, name)}
+    if unknown:
+        raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(name for _, name, _ in known)}")
+    chosen = [row for row in known if not names or names & {*row[:2]}]
+    return [row for row in chosen if importlib.util.find_spec(row[0])]
+
+
+def main(names: list[str]) -> int:
+    """Prints the table; returns 1 if a model differs or raises."""
+    warnings.simplefilter("ignore")
+    print(f"torch {torch.__version__}\n")
+    print("| library | model | a training step | generate | falls back |\n|---|---|---|---|---|")
+    failed = 0
+    for library, name, compare in rows({*names}):
+        try:
+            row = compare()
+        except Exception as error:  # the table shows all models
+            failed = 1
+            row = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:150]}", "", ""
+        version = importlib.metadata.version(library.replace("_", "-"))
+        print(f"| {library} {version} | {name} | {' | '.join(row)} |", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
