@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeGuard
+from typing import Any
 
 from vkcompute.errors import IrError
 from vkcompute.ir.folding import fold
@@ -69,7 +69,7 @@ class Builder:
         """Converts a number as numpy's `astype` does; undefined for a float that does not fit an integer type."""
         if value.type is kind:
             return value
-        return value.args[0] if _is_widened(value, kind) else self._value("cast", (value,), kind)
+        return _unwidened(value, kind) or self._value("cast", (value,), kind)
 
     def bitcast(self, value: Value, kind: Type) -> Value:
         """The same bits as another type of equal width; the first element of a vector has the lowest bits."""
@@ -316,13 +316,13 @@ class Builder:
         return op
 
 
-def _is_widened(value: Value, kind: Type) -> TypeGuard[Op]:
-    """True for an integer of this type that was converted to one with at least its bits, which changes none of them."""
+def _unwidened(value: Value, kind: Type) -> Value | None:
+    """Returns the integer of this type that was converted to a value with at least its bits; None if there is none."""
     if not isinstance(value, Op) or value.code != "cast" or value.args[0].type is not kind:
-        return False
+        return None
     wide = value.type
-    are_scalars = isinstance(kind, Scalar) and isinstance(wide, Scalar)
-    return are_scalars and kind.kind in "iu" and wide.kind in "iu" and wide.bits >= kind.bits  # type: ignore[union-attr]
+    are_integers = isinstance(kind, Scalar) and isinstance(wide, Scalar) and kind.kind in "iu" and wide.kind in "iu"
+    return value.args[0] if are_integers and wide.bits >= kind.bits else None
 
 
 class Branch:
