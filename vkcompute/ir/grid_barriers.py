@@ -103,7 +103,10 @@ class _Division:
         self._n_shared = 0
         self._assign()
         self._memory = self._buffer()
-        self._index = self._n_invocations = self._n_groups = self._group = self._zero
+        self._index: Value = self._zero
+        self._n_invocations: Value = self._zero
+        self._n_groups: Value = self._zero
+        self._group: Value = self._zero
 
     def run(self) -> None:
         """Replaces the function's body."""
