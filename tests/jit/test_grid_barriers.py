@@ -109,7 +109,7 @@ def test_values_of_all_types_on_three_axes(gpu: vc.Runtime) -> None:
     half, small, wide, flags = x.astype(np.float16) / 2, (x % 100).astype(np.int8), (x * 10**9).astype(np.int64), x > 30
     out = gpu.zeros(64, np.float64)
     arrays = [gpu.array(array) for array in (x, half, small, wide, flags)]
-    kept(*arrays, out, 10**6 + 3, 0.125, grid=(2, 2, 2))
+    kept(*arrays, out, 10**6 + 3, 0.125, grid=(2, 2, 1))
     wanted = x + 1 + half + small + half + 2 * (x + 1.0) + 1000 * flags + wide * (10**6 + 3) % 1000 + x * 0.125
     np.testing.assert_array_equal(out.numpy(), wanted)
 

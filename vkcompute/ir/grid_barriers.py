@@ -94,7 +94,7 @@ class _Division:
         self._b = Builder(self._new)
         self._env: dict[Value, Value] = {}
         self._loops: dict[Op, Loop] = {}
-        self._zero, self._true = self._b.const(0, UINT32), self._b.const(True, BOOL)
+        self._zero: Value = self._b.const(0, UINT32)
         self._target = self._new.push("phase", UINT32)
         self._numbers: dict[Value, Push] = {}  # kept values that the host passes
         self._words: dict[Value | Memory, int] = {}  # where the others are among the words of an invocation
@@ -190,8 +190,8 @@ class _Division:
     def _load(self, index: Callable[[Value], Value], at: Value, kind: Type) -> Value:
         """Loads a value from words from `at` on."""
         b = self._b
-        places = [b.compute("add", at, b.const(n, UINT32)) for n in range(_n_words(kind))]
-        return _of_words(b, [b.load(self._memory, index(word)) for word in places], kind)
+        offsets = [b.compute("add", at, b.const(n, UINT32)) for n in range(_n_words(kind))]
+        return _of_words(b, [b.load(self._memory, index(word)) for word in offsets], kind)
 
     def _for_elements(self, memory: Memory, start: Value, step: Value, build: Callable[[Value, Value], None]) -> None:
         """Builds a loop over elements of an array; `build` gets the index, and that of its first word."""
@@ -346,8 +346,8 @@ class _Division:
                 self._copy_shared(keeps=True)
             for value in self._lifetimes.kept[number]:
                 if value in self._words:
-                    place = b.const(self._words[value], UINT32)
-                    self._store(self._word, place, self._env.get(value, value))
+                    first = b.const(self._words[value], UINT32)
+                    self._store(self._word, first, self._env.get(value, value))
             self._copy_arrays(keeps=True)
             if self._lifetimes.returns:
                 b.store(self._memory, self._word(self._zero), b.const(number, UINT32))
