@@ -108,12 +108,13 @@ def kernels(kind: str, modules: Path | None) -> list[Shader]:
     """Returns the kernels for a compiler: those of the table of AMD's, and all that programs have compiled.
 
     These are as for a large GPU, and then, with names that end with the kind, as for a device of another kind. Intel's
-    compilers take minutes for some recorded block programs of the large GPU, and get their own instead.
+    compilers take minutes for some block programs of the large GPU, and get their own instead.
     """
     vendor = amd.INTEL if kind == "intel" else amd.AMD
     listed = [*amd.shaders(vendor)]
-    if modules and kind != "intel":
-        listed += recorded.shaders(modules / "gpu")
+    if modules:
+        large = recorded.shaders(modules / "gpu")
+        listed += [shader for shader in large if kind != "intel" or shader.subgroup_size is None]
     if kind == "gpu":
         return listed
     own = [*amd.kernels(vendor.like(named(recorded.PROFILES[kind])))]
