@@ -108,12 +108,13 @@ def kernels(kind: str, modules: Path | None) -> list[Shader]:
     """Returns the kernels for a compiler: those of the table of AMD's, and all that programs have compiled.
 
     These are as for a large GPU, and then, with names that end with the kind, as for a device of another kind. Intel's
-    compilers take minutes for some recorded block programs of the large GPU, and get their own instead.
+    compilers take minutes for some block programs of the large GPU, and get their own instead.
     """
     vendor = amd.INTEL if kind == "intel" else amd.AMD
     listed = [*amd.shaders(vendor)]
-    if modules and kind != "intel":
-        listed += recorded.shaders(modules / "gpu")
+    if modules:
+        large = recorded.shaders(modules / "gpu")
+        listed += [shader for shader in large if kind != "intel" or shader.subgroup_size is None]
     if kind == "gpu":
         return listed
     own = [*amd.kernels(vendor.like(named(recorded.PROFILES[kind])))]
@@ -175,6 +176,8 @@ def _counts(name: str, shaders: Sequence[Shader], refused: Mapping[str, Sequence
 def reason(message: str, name: str) -> str:
     """Returns an error without the names of the shader and of the device."""
     line = message.rpartition(f"cannot run {name}: ")[2].removeprefix(f"{name}: ").partition("\n")[0]
+    if line.startswith(f"{name} has "):  # what the device has, and a remedy, follow
+        line = line.removeprefix(f"{name} ").partition(";")[0]
     return shorten(line, _MAX_TEXT, placeholder=" …")
 
 

@@ -53,6 +53,8 @@ def test_a_reason_is_not_cut_in_a_word(compilers: ModuleType) -> None:
     reason = compilers.reason("cannot run wide: " + "capability " * 30, "wide")
     assert reason.endswith("capability …")
     assert len(reason) <= 200
+    many = "sums has 10 storage buffers; V3D binds 8 at a time; pack several in one"
+    assert compilers.reason(many, "sums") == "has 10 storage buffers"
 
 
 def test_spills_and_refusals_are_counted_by_their_reasons(compilers: ModuleType) -> None:
