@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 from vkcompute.arrays.algorithms import segments
 from vkcompute.arrays.algorithms.segments import bincount
 from vkcompute.arrays.functions import indexing
@@ -83,6 +84,18 @@ def test_bincount(gpu: vc.Runtime, data: Any, seed: int) -> None:
     np.testing.assert_array_equal(bincount(array, None, minlength).numpy(), np.bincount(x, None, minlength))
     result = bincount(array, gpu.array(weights), minlength).numpy()
     np.testing.assert_array_equal(result, np.bincount(x, weights, minlength))
+
+
+def test_weighted_counts_are_the_same_in_each_run(gpu: vc.Runtime) -> None:
+    """Sums of floats of very different sizes, whose bits tell their order."""
+    rng = np.random.default_rng(0)
+    x, weights = rng.integers(0, 7, 40_000).astype(np.int32), (10.0 ** rng.integers(-6, 7, 40_000)).astype(np.float32)
+    arrays = gpu.array(x), gpu.array(weights)
+    results = [
+        (bincount(*arrays).numpy().tobytes(), vnp.histogram(arrays[0], 5, weights=arrays[1])[0].numpy().tobytes())
+        for _ in range(4)
+    ]
+    assert len(set(results)) == 1
 
 
 def test_errors(gpu: vc.Runtime) -> None:

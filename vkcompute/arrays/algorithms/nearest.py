@@ -115,7 +115,7 @@ def _check(points: Array, queries: Array, k: int) -> None:
 
 
 class _Plan(NamedTuple):
-    """How points are divided.
+    """The division of the points into chunks, and of these into parts.
 
     Attributes:
         k: neighbours.

@@ -1,6 +1,6 @@
 """The nearest of many points to others: block programs that keep the distances in registers.
 
-Points are in chunks, which adjacent elements of a block take: `points_ptr` has a row per dimension, in which the j-th
+Points are in chunks, which adjacent elements of a block take. `points_ptr` has a row per dimension, in which the j-th
 points of all chunks of a program's part follow each other. `queries_ptr` has a row per dimension, too.
 """
 
