@@ -32,7 +32,7 @@ _BARRIER = methodcaller("barrier"), ()
 
 
 class Layout(NamedTuple):
-    """The places of temporary buffers in one allocation.
+    """The addresses of temporary buffers in one allocation.
 
     Attributes:
         starts: by slot, in bytes.
@@ -44,7 +44,7 @@ class Layout(NamedTuple):
 
 
 class _Commands:
-    """The commands of a series for the places of its buffers.
+    """The commands of a series for the addresses of its buffers.
 
     Args:
         kept: what they need.
@@ -149,7 +149,7 @@ class Series:
         return True
 
     def _commands(self, memory: Memory, key: tuple[Any, ...]) -> _Commands | None:
-        """Returns the commands for the places of the buffers; None if buffers move."""
+        """Returns the commands for the addresses of the buffers; None if buffers move."""
         runtime = memory.runtime
         with runtime.scheduler.device.lock:
             if runtime.scheduler.moves:
@@ -234,7 +234,7 @@ def _overlap(part: Part, other: Part) -> bool:
 
 
 def layout_of(steps: Sequence[Step], kept: Set[int]) -> Layout:
-    """Returns a place for each buffer that the steps allocate; one that is freed gives its place to others.
+    """Returns an address for each buffer that the steps allocate; one that is freed gives its address to others.
 
     Args:
         kept: slots of buffers that have an allocation of their own.

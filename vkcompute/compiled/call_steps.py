@@ -91,11 +91,11 @@ class View(NamedTuple):
         return Array(runtime, buffer, offset, shape, strides, dtype)
 
 
-def moved(part: Part, places: Mapping[int, tuple[int, int]]) -> Part:
-    """Returns a part with another slot, and its distance there, in place of its own; `places` has them by slot."""
+def moved(part: Part, addresses: Mapping[int, tuple[int, int]]) -> Part:
+    """Returns a part with another slot, and its distance there, in place of its own; `addresses` has them by slot."""
     at, start, stop = part
-    place = places.get(at)
-    return part if place is None else (place[0], place[1] + start, place[1] + stop)
+    address = addresses.get(at)
+    return part if address is None else (address[0], address[1] + start, address[1] + stop)
 
 
 class Step(Protocol):
@@ -176,10 +176,10 @@ class Launch:
         self._spans, self._n_writes = [*writes, *reads], len(writes)
         self.written = [at for at, _, _ in writes]
 
-    def moved(self, places: Mapping[int, tuple[int, int]]) -> Launch:
+    def moved(self, addresses: Mapping[int, tuple[int, int]]) -> Launch:
         """Returns the launch with parts moved to other slots: see `moved`."""
-        writes, reads = ([moved(part, places) for part in parts] for parts in (self.writes, self.reads))
-        bound = [(*moved(part, places)[:2], part[2]) for part in self._bound]
+        writes, reads = ([moved(part, addresses) for part in parts] for parts in (self.writes, self.reads))
+        bound = [(*moved(part, addresses)[:2], part[2]) for part in self._bound]
         return Launch(self._kernel, self.cost, (*self._program, None, *self._rest), writes, reads, bound)
 
     def run(self, memory: Memory) -> None:
@@ -189,7 +189,7 @@ class Launch:
         memory.runtime.scheduler.enqueue(command, spans[:n_writes], spans[n_writes:], None, keep)
 
     def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
-        """Returns the commands for the places of the buffers, and appends what these need. Requires the lock."""
+        """Returns the commands for the addresses of the buffers, and appends what these need. Requires the lock."""
         command, sets, _ = self._command(memory)
         kept += self._kernel, sets
         return [(Recorder.dispatch, command)]
@@ -205,7 +205,7 @@ class Launch:
         return (*self._program, sets.handles, *self._rest), sets, spans
 
     def _sets(self, memory: Memory, spans: Sequence[Range], key: tuple[Any, ...]) -> DescriptorSets:
-        """Makes the descriptor sets for the places of the buffers, and keeps them."""
+        """Makes the descriptor sets for the addresses of the buffers, and keeps them."""
         runtime = memory.runtime
         with runtime.scheduler.device.lock:
             runtime.scheduler.restore([buffer for buffer, _, _ in spans])
@@ -217,7 +217,7 @@ class Launch:
 
 
 def _enqueue(memory: Memory, target: Range, sources: Sequence[Range], make: Callable[[], tasks.Task]) -> None:
-    """Launches the task of `make()`, which may read the places of these buffers: none moves until it is enqueued."""
+    """Launches the task of `make()`, which may read the addresses of these buffers: none moves until it is enqueued."""
     scheduler = memory.runtime.scheduler
     with scheduler.device.lock:
         if target[0].readers:
@@ -238,9 +238,9 @@ class Fill:
         self._part, self._word, self.written = part, word, [part[0]]
         self.writes, self.reads, self.nbytes = [part], list[Part](), part[2] - part[1]
 
-    def moved(self, places: Mapping[int, tuple[int, int]]) -> Fill:
+    def moved(self, addresses: Mapping[int, tuple[int, int]]) -> Fill:
         """Returns the fill of a part of another slot: see `moved`."""
-        return Fill(moved(self._part, places), self._word)
+        return Fill(moved(self._part, addresses), self._word)
 
     def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
         """Returns the commands, as those of `Launch`."""
@@ -270,13 +270,13 @@ class Copy:
         leaves_gaps = sum([int(table[:, 2].sum()) for table in self._tables]) != self.nbytes
         self.reads = [*self._sources, target] if leaves_gaps else self._sources  # as by `bytes_read`
 
-    def moved(self, places: Mapping[int, tuple[int, int]]) -> Copy:
+    def moved(self, addresses: Mapping[int, tuple[int, int]]) -> Copy:
         """Returns the copy with parts moved to other slots: see `moved`."""
         sources = []
         for part, table in zip(self._sources, self._tables, strict=True):
-            distances = [places.get(slot, (slot, 0))[1] for slot in (part[0], self._target[0])]
-            sources.append((moved(part, places), table + np.array((*distances, 0))))
-        return Copy(sources, moved(self._target, places))
+            distances = [addresses.get(slot, (slot, 0))[1] for slot in (part[0], self._target[0])]
+            sources.append((moved(part, addresses), table + np.array((*distances, 0))))
+        return Copy(sources, moved(self._target, addresses))
 
     def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
         """Returns the commands, as those of `Launch`."""
@@ -311,7 +311,7 @@ class Copy:
         _enqueue(memory, target, sources, partial(self._task, memory, target, sources))
 
     def _task(self, memory: Memory, target: Range, sources: Sequence[Range]) -> tasks.Copy:
-        """Returns the task for the places of the buffers. Requires the device's lock."""
+        """Returns the task for the addresses of the buffers. Requires the device's lock."""
         bases, goal = memory.bases, target[0].offset + memory.bases[self._target[0]]
         parts = []
         for part, source, table in zip(self._sources, sources, self._tables, strict=True):

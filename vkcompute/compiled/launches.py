@@ -120,7 +120,7 @@ class Loaded(NamedTuple):
             args: arrays in the order of the bindings, among numbers and None.
             pushes: the push constants: the numbers, then others, which are the same in repetitions.
             grid: the workgroups, before they are wrapped and divided; None for the kernel's default.
-            key: identifies the specialization, the places of the arrays and the types of the numbers; None for no plan.
+            key: identifies the specialization, the arrays' launch keys and the numbers' types; None for no plan.
             numbers_at: positions of the numbers; by default those of all arguments but arrays and None.
             prepare: returns `args` for the arguments of a repetition; None for the same.
             tables: bound behind the arrays.

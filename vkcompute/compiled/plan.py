@@ -32,7 +32,7 @@ class Order(NamedTuple):
 
 
 class Plan:
-    """Repeats a launch for arguments with the same places of arrays and types of numbers, on the same grid.
+    """Repeats a launch for arguments with the same launch keys of arrays and types of numbers, on the same grid.
 
     It refers weakly to the kernel and its specialization: a plan keeps neither of them, nor captured objects, alive.
 
@@ -127,8 +127,8 @@ class Plan:
         return (*self._command, push, len(push), self._grid)
 
 
-def places(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Returns the part of a plan's key for arguments: the places of arrays and the types of numbers."""
+def argument_keys(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns the part of a plan's key for arguments: the launch keys of arrays and the types of numbers."""
     return tuple([arg.launch_key if type(arg) is Array else type(arg) for arg in args])
 
 

@@ -49,7 +49,7 @@ class Reports:
     """The reports of one kernel.
 
     Attributes:
-        sites: the places that report, in the order of their numbers.
+        sites: the source locations that report, in the order of their numbers.
         builder: appends reports to the kernel.
     """
 

@@ -85,7 +85,7 @@ class Specialization:
         linear: the same, if it has at most one axis and no bools in words, and the module writes no array before it.
         local_size: invocations per workgroup.
         features: Vulkan features that its atomic operations on floats need.
-        sites: the places that report; if there are any, the buffer for reports is bound after the arrays.
+        sites: the source locations that report; if there are any, the buffer for reports is bound after the arrays.
         limits: (index of a push constant, dtype) for each int argument that must fit a narrower type.
         tables: the constant tables, bound after the arrays.
         strided: (index of the array, of the push constant with its OFFSET) for each array that may be any view.

@@ -297,17 +297,17 @@ class Flat:
 
     Attributes:
         parameters: arrays in memory, and NumPy scalars.
-        places: of arrays and scalars by their ids, as operands of steps.
+        indices: of arrays and scalars among the operands of steps, by their ids.
         fused: the lazy arrays whose steps these are, with their expressions; the root is the last one.
         has_repetitions: True if an operand has several readers, or another shape than the result.
     """
 
-    __slots__ = ("fused", "has_repetitions", "parameters", "places", "steps")
+    __slots__ = ("fused", "has_repetitions", "indices", "parameters", "steps")
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.parameters: list[Any] = []
-        self.places: dict[int, int] = {}
+        self.indices: dict[int, int] = {}
         self.fused: list[tuple[Array, Lazy]] = []
         self.has_repetitions = False
 
@@ -344,8 +344,8 @@ class Flat:
         return tuple(steps), tuple([self.parameters[at] for at in order[1:]])
 
     def _add(self, array: Array, expression: Lazy) -> int:
-        """Adds the steps of a lazy array after those of its operands, and returns its place."""
-        places, parameters, operands = self.places, self.parameters, []
+        """Adds the steps of a lazy array after those of its operands, and returns its index."""
+        indices, parameters, operands = self.indices, self.parameters, []
         for operand in expression.operands:
             if type(operand) is Array and type(inner := operand._expression) is Lazy:
                 if len(inner.readers) == 1 and operand._shape == array._shape:
@@ -354,7 +354,7 @@ class Flat:
                 self.has_repetitions = True
             else:
                 inner = None
-            at = places.get(id(operand))
+            at = indices.get(id(operand))
             if at is None:
                 if type(inner) is Lazy:
                     at = self._add(operand, inner)
@@ -363,7 +363,7 @@ class Flat:
                 else:
                     at = len(parameters)
                     parameters.append(operand)
-                places[id(operand)] = at
+                indices[id(operand)] = at
             operands.append(at)
         self.steps.append((expression.structure.operation, expression.structure.dtype, tuple(operands)))
         self.fused.append((array, expression))

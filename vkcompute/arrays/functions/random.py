@@ -1,7 +1,7 @@
 """Random numbers: `default_rng` and NumPy's Generator, with numbers that depend on the seed alone.
 
-Philox 4x32-10 makes a block of numbers from its place in the stream and a key; see `distributions.py`. Each call takes
-the blocks that it needs, so a generator holds a key and a place, and makes the same numbers on every device.
+Philox 4x32-10 makes a block of numbers from its index in the stream and a key; see `distributions.py`. Each call takes
+the blocks that it needs, so a generator holds a key and an index, and makes the same numbers on every device.
 """
 
 from __future__ import annotations
@@ -360,10 +360,10 @@ class Generator(Variates):
     def permutation(self, x: Any, axis: int = 0) -> Array:
         """Returns the integers below `x`, or the elements of an array along an axis, in random order."""
         if isinstance(x, (int, np.integer)):
-            return self._places(int(x), int(x))
+            return self._random_order(int(x), int(x))
         x = creation.asarray(x, device=self._runtime()) if type(x) is not Array else x
         at = axis_of("permutation", x.ndim, axis)
-        return moveaxis(_taken(x, self._places(x.shape[at], x.shape[at]), (x.shape[at],), at), 0, at)
+        return moveaxis(_taken(x, self._random_order(x.shape[at], x.shape[at]), (x.shape[at],), at), 0, at)
 
     def shuffle(self, x: Array, axis: int = 0) -> None:
         """Brings the elements of an array along an axis into random order."""
@@ -373,7 +373,7 @@ class Generator(Variates):
             x.copy_from(self.permutation(x, axis))
 
     @drawn_per_run
-    def _places(self, n: int, n_taken: int) -> Array:
+    def _random_order(self, n: int, n_taken: int) -> Array:
         """Returns the first integers of a random order of those below `n`."""
         if not 0 <= n < 2**31:
             raise ValueError(f"a random order has 0 to {2**31 - 1} elements; got {n}")
@@ -416,7 +416,7 @@ class Generator(Variates):
         if p is not None:
             indices = self._weighted(n, probabilities(p, n, n_taken, replace), n_taken, replace)
         else:
-            indices = self.integers(0, max(n, 1), n_taken) if replace else self._places(n, n_taken)
+            indices = self.integers(0, max(n, 1), n_taken) if replace else self._random_order(n, n_taken)
         if whole:
             return indices.reshape(shape)
         at = axis_of("choice", source.ndim, axis)

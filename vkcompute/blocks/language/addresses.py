@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from vkcompute.blocks.compiler.accessed_elements import demand, in_bounds, mask_of, offsets_of
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.places import demand, in_bounds, mask_of, offsets_of
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, Dtype, Entry, Pointer, PointerType, TableValue
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, SCALARS

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.blocks.compiler.arithmetic import describe
-from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.functions import DESCRIPTOR_METHODS, block_function, method
-from vkcompute.blocks.compiler.places import (
-    Places,
+from vkcompute.blocks.compiler.accessed_elements import (
+    AccessedElements,
     atomic_at,
     integers,
     loaded,
@@ -17,6 +14,9 @@ from vkcompute.blocks.compiler.places import (
     stored_at,
     window,
 )
+from vkcompute.blocks.compiler.arithmetic import describe
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.functions import DESCRIPTOR_METHODS, block_function, method
 from vkcompute.blocks.compiler.types import BlockPointer, Descriptor, Pointer, TableValue
 from vkcompute.blocks.language.creation import checked_shape
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -87,8 +87,8 @@ def _descriptor(value: Any) -> Descriptor:
     return value
 
 
-def _whole(c: BlockCompiler, desc: Any, offsets: Any) -> Places:
-    """Returns the places of a block of a descriptor, within all bounds."""
+def _whole(c: BlockCompiler, desc: Any, offsets: Any) -> AccessedElements:
+    """Returns the elements of a block of a descriptor, within all bounds."""
     lengths = _descriptor(desc).block.shape
     at = integers(c, offsets, "offsets", len(lengths))
     return window(c, desc, at, range(len(lengths)))
@@ -106,8 +106,8 @@ def store_tensor_descriptor(c: BlockCompiler, desc: Any, offsets: Any, value: An
     stored_at(c, _whole(c, desc, offsets), value)
 
 
-def _rows(c: BlockCompiler, desc: Any, x_offsets: Any, y_offset: Any) -> Places:
-    """Returns the places of several rows of an array, from a column on."""
+def _rows(c: BlockCompiler, desc: Any, x_offsets: Any, y_offset: Any) -> AccessedElements:
+    """Returns the elements of several rows of an array, from a column on."""
     lengths = _descriptor(desc).block.shape
     if len(lengths) != 2 or lengths[0] != 1 or len(c.shape(x_offsets)) != 1:
         raise UnsupportedError(

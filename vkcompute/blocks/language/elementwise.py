@@ -7,10 +7,10 @@ from functools import partial, reduce
 from typing import Any
 
 from vkcompute.blocks.compiler import functions
+from vkcompute.blocks.compiler.accessed_elements import offsets_of
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function, method
-from vkcompute.blocks.compiler.places import offsets_of
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, NullValue, Pointer, PointerType, scalar_of
 from vkcompute.blocks.language.addresses import pointed
 from vkcompute.frontend.unsupported import UnsupportedError

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.blocks.compiler.accessed_elements import demand, offsets_of
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.combination import Failure
 from vkcompute.blocks.compiler.functions import STATEMENTS, block_function
-from vkcompute.blocks.compiler.places import demand, offsets_of
 from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.compiled.report import escaped
 from vkcompute.frontend.unsupported import UnsupportedError

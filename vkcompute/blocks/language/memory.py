@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.blocks.compiler.arithmetic import describe
-from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.functions import block_function, method
-from vkcompute.blocks.compiler.places import (
+from vkcompute.blocks.compiler.accessed_elements import (
     atomic_at,
     checked_axes,
+    elements_at,
     loaded,
     padding_of,
-    pointer_places,
     stored_at,
     window,
 )
+from vkcompute.blocks.compiler.arithmetic import describe
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.refusals import check_choices
 from vkcompute.blocks.compiler.types import OF_SCALAR, BlockPointer, Pointer, TableValue
 from vkcompute.blocks.language.addresses import address_at
@@ -58,7 +58,7 @@ def load(
     _only_hints(pointer, boundary_check=boundary_check, padding_option=padding_option)
     if isinstance(pointer, Pointer) and isinstance(pointer.array, TableValue):
         return address_at(c, pointer, pointer.array, mask, other)
-    return loaded(c, pointer_places(c, pointer, mask, "load"), 0 if other is None else other)
+    return loaded(c, elements_at(c, pointer, mask, "load"), 0 if other is None else other)
 
 
 @method
@@ -79,7 +79,7 @@ def store(
         stored_at(c, window(c, pointer, pointer.offsets, checked_axes(pointer, boundary_check)), value)
         return
     _only_hints(pointer, boundary_check=boundary_check)
-    stored_at(c, pointer_places(c, pointer, mask, "store"), value)
+    stored_at(c, elements_at(c, pointer, mask, "store"), value)
 
 
 def _refuse_narrow(c: BlockCompiler, name: str, pointer: Any, n_bits: int) -> None:
@@ -98,7 +98,7 @@ def _atomic_function(name: str, code: str, what: str) -> Any:
         _refuse_narrow(c, name, pointer, 32)
         if is_narrow(pointer) and code in UPDATES:
             return updated(c, code, pointer, val, mask)
-        return atomic_at(c, code, pointer_places(c, pointer, mask, "atomic operation"), (val,))
+        return atomic_at(c, code, elements_at(c, pointer, mask, "atomic operation"), (val,))
 
     emit.__name__, emit.__doc__ = f"atomic_{name}", f"{what} at a pointer, atomically; returns the elements before."
     return method(block_function(emit))
@@ -121,7 +121,7 @@ def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = No
     _refuse_narrow(c, "cas", pointer, 16)
     if is_narrow(pointer):
         return exchanged(c, "compare_exchange", pointer, (cmp, val))
-    return atomic_at(c, "compare_exchange", pointer_places(c, pointer, None, "atomic operation"), (cmp, val))
+    return atomic_at(c, "compare_exchange", elements_at(c, pointer, None, "atomic operation"), (cmp, val))
 
 
 @method
@@ -131,9 +131,9 @@ def atomic_load(c: BlockCompiler, pointer: Any, mask: Any = None, sem: Any = Non
     check_choices(sem=sem, scope=scope)
     if is_narrow(pointer):
         return exchanged(c, "or", pointer, (0,), mask)
-    places = pointer_places(c, pointer, mask, "atomic operation")
-    is_float = places.array.element.kind == "f"
-    return atomic_at(c, "add" if is_float else "or", places, (-0.0 if is_float else 0,))
+    elements = elements_at(c, pointer, mask, "atomic operation")
+    is_float = elements.array.element.kind == "f"
+    return atomic_at(c, "add" if is_float else "or", elements, (-0.0 if is_float else 0,))
 
 
 @method
@@ -146,7 +146,7 @@ def atomic_store(
     if is_narrow(pointer):
         exchanged(c, "exchange", pointer, (value,), mask)
         return
-    atomic_at(c, "exchange", pointer_places(c, pointer, mask, "atomic operation"), (value,))
+    atomic_at(c, "exchange", elements_at(c, pointer, mask, "atomic operation"), (value,))
 
 
 _MOST_POLLS = 65000  # lavapipe runs at most 65,535 iterations

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from vkcompute.blocks.compiler.accessed_elements import atomic_at, elements_at, loaded
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
-from vkcompute.blocks.compiler.places import atomic_at, loaded, pointer_places
 from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.blocks.language.elementwise import emitted, where
 from vkcompute.ir import BOOL
@@ -32,9 +32,9 @@ def as_bits(pointer: Pointer) -> Pointer:
 
 def exchanged(c: BlockCompiler, code: str, pointer: Pointer, values: Sequence[Any], mask: Any = None) -> Number:
     """Exchanges the bits of elements, or compares and exchanges them, atomically; returns the elements before."""
-    own, places = pointer.array.memory.element, pointer_places(c, as_bits(pointer), mask, "atomic operation")
+    own, elements = pointer.array.memory.element, elements_at(c, as_bits(pointer), mask, "atomic operation")
     bits = tuple([c.number(c.builder.bitcast(c.cast(value, BFLOAT16), own)) for value in values])
-    return c.number(c.builder.bitcast(atomic_at(c, code, places, bits).value, BFLOAT16))
+    return c.number(c.builder.bitcast(atomic_at(c, code, elements, bits).value, BFLOAT16))
 
 
 def updated(c: BlockCompiler, code: str, pointer: Pointer, value: Any, mask: Any) -> Number:
@@ -64,12 +64,12 @@ def _update(pointer: Any, operand: Any, pending: Any, code: Any) -> Any:
 
 @block_function
 def _bits(c: BlockCompiler, pointer: Any, mask: Any) -> Any:
-    return loaded(c, pointer_places(c, pointer, mask, "atomic operation"), 0)
+    return loaded(c, elements_at(c, pointer, mask, "atomic operation"), 0)
 
 
 @block_function
 def _exchanged(c: BlockCompiler, pointer: Any, old: Any, new: Any, mask: Any) -> Any:
-    return atomic_at(c, "compare_exchange", pointer_places(c, pointer, mask, "atomic operation"), (old, new))
+    return atomic_at(c, "compare_exchange", elements_at(c, pointer, mask, "atomic operation"), (old, new))
 
 
 @block_function

@@ -45,7 +45,7 @@ def load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> 
     return array(np.load(file, mmap_mode, allow_pickle=True)) if allow_pickle else _load(file)
 
 
-def _places(name: str) -> Callable[..., Any]:
+def _index_function(name: str) -> Callable[..., Any]:
     """Returns a function of the index of an extreme element, in a dtype."""
     function = lifted(getattr(vnp, name))
 
@@ -59,7 +59,7 @@ def _places(name: str) -> Callable[..., Any]:
     return call
 
 
-argmax, argmin = map(_places, ("argmax", "argmin"))
+argmax, argmin = map(_index_function, ("argmax", "argmin"))
 
 
 def ravel(a: Any, order: Any = "C") -> Any:

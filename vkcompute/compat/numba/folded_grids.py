@@ -39,22 +39,22 @@ class FoldedGrid:
         b = c.builder
         if name == "n_groups":
             return Number(b.const(self.blocks[axis], INT32), Kind(INT32))
-        place, n = self._place(c)
-        block = self._along(b, b.compute("div", place, n), self.blocks, axis)
-        thread = self._along(b, b.compute("mod", place, n), self.threads, axis)
+        index, n = self._index(c)
+        block = self._along(b, b.compute("div", index, n), self.blocks, axis)
+        thread = self._along(b, b.compute("mod", index, n), self.threads, axis)
         if name == "global_id":
             first = b.compute("mul", block, b.const(self.threads[axis], UINT32))
             thread = b.compute("add", first, thread)
         return Number(b.cast(block if name == "group_id" else thread, INT32), Kind(INT32))
 
-    def _place(self, c: Any) -> tuple[Value, Value]:
+    def _index(self, c: Any) -> tuple[Value, Value]:
         """Returns the position in the workgroup, and the threads of a block."""
         b = c.builder
         return b.cast(builtin("local_id", c, 0).value, UINT32), b.const(self.n_threads, UINT32)
 
-    def _along(self, b: Any, place: Value, sizes: _Sizes, axis: int) -> Value:
-        """Returns the position along an axis of the element at a place."""
-        above = b.compute("div", place, b.const(math.prod(sizes[:axis]), UINT32))
+    def _along(self, b: Any, index: Value, sizes: _Sizes, axis: int) -> Value:
+        """Returns the position along an axis of the element at an index."""
+        above = b.compute("div", index, b.const(math.prod(sizes[:axis]), UINT32))
         position: Value = b.compute("mod", above, b.const(sizes[axis], UINT32))
         return position
 
@@ -62,8 +62,8 @@ class FoldedGrid:
         """Makes an array in shared memory for each block, and returns that of the own one."""
         lengths = shape if isinstance(shape, tuple) else (shape,)
         whole = make(c, (self.n_blocks, *lengths), kind)
-        place, n = self._place(c)
-        block = Number(c.builder.cast(c.builder.compute("div", place, n), INT32), Kind(INT32))
+        index, n = self._index(c)
+        block = Number(c.builder.cast(c.builder.compute("div", index, n), INT32), Kind(INT32))
         return array_views.part(c, whole, (block,))
 
 

@@ -16,7 +16,7 @@ from vkcompute.compiled.block_access import SINGLE, BlockAccess, ElementBlock
 from vkcompute.compiled.blocks import fits
 from vkcompute.compiled.host_arrays import HostArrays, is_host_array
 from vkcompute.compiled.launches import Compiled, pushed
-from vkcompute.compiled.plan import places
+from vkcompute.compiled.plan import argument_keys
 from vkcompute.dtypes import can_cast
 from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
@@ -93,7 +93,7 @@ class Arguments:
             )
         return bound(self.name, self._parameters, args, named)
 
-    def placed(self, args: tuple[Any, ...], outs: Sequence[Any] = ()) -> tuple[Any, ...]:
+    def on_device(self, args: tuple[Any, ...], outs: Sequence[Any] = ()) -> tuple[Any, ...]:
         """Returns the arguments with a device array for each NumPy array, on the device of the others, or of `outs`.
 
         Arrays whose elements are not at multiples of their size are copied.
@@ -281,7 +281,7 @@ class ElementLauncher:
             args = self._arguments.bound(args, named)
         like, outs = None, () if out is None else out if isinstance(out, tuple) else (out,)
         bound = *args, *outs
-        keys = [arg.launch_key if type(arg) is Array else type(arg) for arg in bound]  # as `places`
+        keys = [arg.launch_key if type(arg) is Array else type(arg) for arg in bound]  # as `argument_keys`
         if out is None:
             outs, like = self._new_results(args, keys)
             bound = *args, *outs
@@ -296,7 +296,7 @@ class ElementLauncher:
             return self._sharded(args, out)
         if any(type(array) is Array and is_unaligned(array) for array in outs):
             return self._apart(args, outs, out)
-        args = self._arguments.placed(args, outs)
+        args = self._arguments.on_device(args, outs)
         arrays = self._arguments.arrays(args)
         runtime = runtime_of(arrays[0])
         given = () if out is None else outs
@@ -311,7 +311,7 @@ class ElementLauncher:
         elif specialization is not like:
             outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in specialization.dtypes])
             results = [(array.shape, array.dtype, array.nbytes) for array in outs]
-            results_key = self._results_key, *places(args)
+            results_key = self._results_key, *argument_keys(args)
             runtime.plans[results_key] = weakref.ref(specialization), results
         self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if specialization.single else outs
@@ -379,7 +379,7 @@ class ElementLauncher:
             return
         if len(seen) == 1 and is_exact(args, signature):
             every, n_groups = (*args, *outs), -(-n // per_group)
-            plan_key = self._arguments.plan_key, *places(every)
+            plan_key = self._arguments.plan_key, *argument_keys(every)
             dispatch(self._programs, key, every, [*pushes, *extents, n], n_groups, plan_key)
             return
         for start, stop in seen:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from vkcompute.compiled.arguments import MOST_ELEMENTS, group_of, refuse_complex
 from vkcompute.compiled.block_access import SINGLE, ElementBlock
 from vkcompute.compiled.launches import Compiled
-from vkcompute.compiled.plan import Plan, places
+from vkcompute.compiled.plan import Plan, argument_keys
 from vkcompute.dtypes import can_cast, lookup
 from vkcompute.errors import hides_calls
 from vkcompute.jit.compilation import fingerprint
@@ -54,13 +54,13 @@ class Launched(NamedTuple):
 
     Attributes:
         size, dtype: of its result; no size if that is the result of the reduction.
-        place: the launch key of its result.
+        result_key: the launch key of its result.
         plan: its plan, if one is kept.
     """
 
     size: int | None
     dtype: str
-    place: tuple[Any, ...]
+    result_key: tuple[Any, ...]
     plan: Plan | None
 
 
@@ -124,14 +124,21 @@ class ReduceLauncher:
             if (known := args[0].runtime.plans.get(made)) is not None:
                 out = runtime_of(args[0]).empty(*known)
         if type(out) is Array and _is_plain(axis):
-            repetition = self._repetitions, axis, keepdims, dtype, final is None, *places((*args, *(final or ()), out))
+            repetition = (
+                self._repetitions,
+                axis,
+                keepdims,
+                dtype,
+                final is None,
+                *argument_keys((*args, *(final or ()), out)),
+            )
             if self._repeated(repetition, args, final or (), out):
                 return out
         if group_of(args) is not None:
             return self._sharded(args, axis, out, keepdims, dtype)
-        given, args = args, self._arguments.placed(args, (out,))
+        given, args = args, self._arguments.on_device(args, (out,))
         if args is not given:
-            repetition = made = None  # the copies of another call have other places
+            repetition = made = None  # the copies of another call have other addresses
         arrays = self._arguments.arrays(args)
         for array in arrays:
             refuse_complex(array)
@@ -174,7 +181,7 @@ class ReduceLauncher:
         return out
 
     def _repeated(self, key: tuple[Any, ...], args: tuple[Any, ...], final: tuple[Any, ...], out: Array) -> bool:
-        """Repeats the launches of a call; returns False if its intermediate results do not get the same places."""
+        """Repeats the launches of a call; returns False if its intermediate results do not get the same addresses."""
         runtime = runtime_of(out)
         known: Sequence[Launched] | None = runtime.plans.get(key)
         if known is None or runtime.scheduler.recordings:
@@ -315,7 +322,7 @@ class ReduceLauncher:
             of_window = *key, seen.form(block, lengths, last=final is not None), wanted, *more
             bound = [window(arg, start, stop, stage.n) if type(arg) is Array else arg for arg in args]
             bound += [*numbers, window(part, at, at + seen.pushes[0], n_results)]
-            plan_key = (self._arguments.plan_key, of_window, seen, *places(bound)) if exact else None
+            plan_key = (self._arguments.plan_key, of_window, seen, *argument_keys(bound)) if exact else None
             plan = plans.get(plan_key)
             if plan is None or plan.enqueue(bound, None) is None:
                 n_groups, sizes = seen.in_blocks(programs.specialized(*of_window, options_on(runtime_of(part))).block)

@@ -265,7 +265,7 @@ class Graph:
         return self._recorded()
 
     def _pin(self, buffers: Iterable[Buffer]) -> None:
-        """Keeps buffers where they are as long as there is the graph, whose tasks refer to places."""
+        """Keeps buffers where they are as long as there is the graph, whose tasks refer to addresses."""
         with self.runtime.scheduler.device.lock:
             kept = [buffer for buffer in buffers if not isinstance(buffer, Placeholder)]
             self.runtime.scheduler.residency.pin(self, kept)

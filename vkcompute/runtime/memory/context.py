@@ -31,7 +31,7 @@ class Context(Handle):
 
     Attributes:
         device: the device.
-        plans: of repeated launches, by the launcher and by the places and types of the arguments.
+        plans: of repeated launches, by the launcher and by the launch keys and types of the arguments.
         types: dtypes of the results of operations, by the operation and the dtypes of the operands.
         pending: the arrays that are still to be computed, by id.
         alignment: what all bindings' offsets are multiples of, and elements' on which kernels begin; a power of two.

@@ -375,7 +375,7 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     if not target.size or _same_place(source, strides, target):
         return runtime.scheduler.completed_future()
     with runtime.scheduler.device.lock:
-        target.buffer.compute_readers()  # before the places are read: it may move buffers
+        target.buffer.compute_readers()  # before the addresses are read: it may move buffers
         runtime.scheduler.restore([source.buffer, target.buffer])
         future = runtime.scheduler.copy([_part(source, strides, target, target.shape, target.offset)], target.span)
     runtime.scheduler.unlocked()
@@ -388,7 +388,7 @@ def join_views(sources: Sequence[StridedView], target: StridedView, axis: int) -
     step = target.strides[axis]
     for group in _groups([source for source in sources if source.size], _MOST_JOINED):
         with scheduler.device.lock:
-            target.buffer.compute_readers()  # before the places are read: it may move buffers
+            target.buffer.compute_readers()  # before the addresses are read: it may move buffers
             scheduler.restore([target.buffer, *[source.buffer for source in group]])
             parts = []
             for source in group:

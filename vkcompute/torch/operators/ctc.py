@@ -29,7 +29,7 @@ def _log_sum(a: Any, b: Any, c: Any) -> Any:
 
 @device_kernel
 def _forward(p: Any, skips: Any, lengths: Any, out: Any, n_steps: int, width: int, impossible: float) -> None:
-    """Sums the probabilities of the first places, equations 6 and 7: a workgroup per sample."""
+    """Sums the probabilities of the first positions, equations 6 and 7: a workgroup per sample."""
     sample = group_id(0)
     first = sample * n_steps * width
     for s in range(local_id(0), width, _LANES):
@@ -48,7 +48,7 @@ def _forward(p: Any, skips: Any, lengths: Any, out: Any, n_steps: int, width: in
 def _backward(
     p: Any, skips: Any, lengths: Any, n_inputs: Any, out: Any, n_steps: int, width: int, impossible: float
 ) -> None:
-    """Sums the probabilities of the last places, equations 9 and 10: a workgroup per sample."""
+    """Sums the probabilities of the last positions, equations 9 and 10: a workgroup per sample."""
     sample = group_id(0)
     last = n_inputs[sample] - 1
     for k in range(n_steps):
@@ -72,10 +72,10 @@ class _Problem(NamedTuple):
     """The samples of a call.
 
     Attributes:
-        labels: of each sample, with a blank before and after each, (samples, places).
-        p: the logarithms of their probabilities, (samples, steps, places).
-        skips: 1 where the place before may be left out.
-        lengths, n_inputs: the places and the steps of each sample.
+        labels: of each sample, with a blank before and after each, (samples, positions).
+        p: the logarithms of their probabilities, (samples, steps, positions).
+        skips: 1 where the position before may be left out.
+        lengths, n_inputs: the positions and the steps of each sample.
     """
 
     labels: Any
@@ -108,14 +108,14 @@ def _problem(log_probs: Any, targets: Any, n_inputs: Sequence[int], n_targets: S
     skips = torch.zeros(labels.shape, dtype=torch.int32, device="vk")
     skips[:, 2:] = (labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank)
     if n_samples * n_steps * labels.shape[1] > _MOST_ELEMENTS:
-        raise NotComputedError("ctc_loss takes at most 2**31 - 1 samples times steps times places")
+        raise NotComputedError("ctc_loss takes at most 2**31 - 1 samples times steps times positions")
     p = log_probs.transpose(0, 1).gather(2, labels.unsqueeze(1).expand(-1, n_steps, -1))
     inputs = torch.tensor(n_inputs, dtype=torch.int32, device="cpu").to("vk")
     return _Problem(labels, p, skips, (2 * lengths + 1).to(torch.int32).to("vk"), inputs)
 
 
 def _sums(chosen: Any, problem: _Problem, *numbers: Any) -> Any:
-    """Returns the sums of one of the kernels, (samples, steps, places)."""
+    """Returns the sums of one of the kernels, (samples, steps, positions)."""
     n_samples, n_steps, width = problem.p.shape
     if not problem.p.numel():
         return torch.empty_like(problem.p)

@@ -100,8 +100,8 @@ def _under(x: Array, key: tuple[slice, ...]) -> Array:
 def _indices(windows: _Windows, tap: Numbers) -> Array:
     """Returns the flat indices in an image of the elements under a tap."""
     axes = zip(windows.counts, windows.steps, windows.pads, tap, windows.dilations, strict=True)
-    places = [np.arange(count) * step - pad + at * by for count, step, pad, at, by in axes]
-    return runtime().array(windows.flat(places).astype(np.int64))
+    positions = [np.arange(count) * step - pad + at * by for count, step, pad, at, by in axes]
+    return runtime().array(windows.flat(positions).astype(np.int64))
 
 
 @kernel("max_pool2d_with_indices.out")
@@ -112,9 +112,9 @@ def max_pool2d(
     """Computes the largest element of each window, and its index in the image; NaN if there is one."""
     if not out.numel():
         return out, indices
-    best, places = _largest(self, _windows(kernel_size, stride, padding, dilation, self, out.shape[-2:]))
+    best, positions = _largest(self, _windows(kernel_size, stride, padding, dilation, self, out.shape[-2:]))
     store(out, best)
-    store(indices, places)
+    store(indices, positions)
     return out, indices
 
 
@@ -141,8 +141,8 @@ def _largest(self: Any, windows: _Windows) -> tuple[Array, Array]:
 def _first_inside(windows: _Windows) -> Array:
     """Returns the offset, from the first tap of each window, of the first one that is inside of the image."""
     axes = zip(windows.counts, windows.steps, windows.pads, windows.dilations, strict=True)
-    places = [np.maximum(pad - np.arange(count) * step + by - 1, 0) // by * by for count, step, pad, by in axes]
-    return runtime().array(windows.flat(places).astype(np.int64))
+    positions = [np.maximum(pad - np.arange(count) * step + by - 1, 0) // by * by for count, step, pad, by in axes]
+    return runtime().array(windows.flat(positions).astype(np.int64))
 
 
 @kernel("max_pool3d_with_indices")
@@ -155,8 +155,8 @@ def max_pool3d(
     made = aten.max_pool3d_with_indices.default(like, kernel_size, stride, padding, dilation, ceil_mode)[0]
     if not made.numel():
         return self.new_empty(made.shape), self.new_empty(made.shape, dtype=torch.int64)
-    best, places = _largest(self, _windows(kernel_size, stride, padding, dilation, self, made.shape[-3:]))
-    return wrap(best, self.dtype), wrap(convert(places, np.dtype("int64")))
+    best, positions = _largest(self, _windows(kernel_size, stride, padding, dilation, self, made.shape[-3:]))
+    return wrap(best, self.dtype), wrap(convert(positions, np.dtype("int64")))
 
 
 @kernel("max_pool3d_with_indices_backward")

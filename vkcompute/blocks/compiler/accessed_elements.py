@@ -35,7 +35,7 @@ _NULL = "accesses address 0, where no array is; mask it, or pass the array as an
 _PADDINGS = {None: 0, "": 0, "zero": 0, "nan": float("nan")}
 
 
-class Places(NamedTuple):
+class AccessedElements(NamedTuple):
     """Elements of an array.
 
     Attributes:
@@ -50,7 +50,7 @@ class Places(NamedTuple):
     window: Value | None = None
 
 
-def pointer_places(c: BlockCompiler, pointer: Any, mask: Any, what: str) -> Places:
+def elements_at(c: BlockCompiler, pointer: Any, mask: Any, what: str) -> AccessedElements:
     """Returns the elements at a pointer where the mask is True.
 
     Raises:
@@ -64,8 +64,8 @@ def pointer_places(c: BlockCompiler, pointer: Any, mask: Any, what: str) -> Plac
             f"{name} is a table of pointers, whose addresses a program only loads; load one, as tl.load({name} + g)"
         )
     offsets = offsets_of(c, pointer)
-    places = Places(pointer.array, offsets, mask_of(c, mask, shape_of(offsets.type), what))
-    return _inside(c, places, pointer.entry)
+    elements = AccessedElements(pointer.array, offsets, mask_of(c, mask, shape_of(offsets.type), what))
+    return _inside(c, elements, pointer.entry)
 
 
 def offsets_of(c: BlockCompiler, pointer: Pointer) -> Value:
@@ -127,56 +127,56 @@ def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *va
     b.report(location, [value if shape_of(value.type) else b.full(value, shape) for value in values], fails, fails=True)
 
 
-def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
-    """Returns places in an array of a table as places in its window. Elements out of bounds are not accessed."""
-    if isinstance(places.array, NullValue):
-        demand(c, c.builder.full(c.builder.const(False, BOOL), shape_of(places.offsets.type)), places.mask, _NULL)
-        return places
+def _inside(c: BlockCompiler, elements: AccessedElements, entry: Entry | None) -> AccessedElements:
+    """Returns elements in an array of a table as elements in its window. Elements out of bounds are not accessed."""
+    if isinstance(elements.array, NullValue):
+        demand(c, c.builder.full(c.builder.const(False, BOOL), shape_of(elements.offsets.type)), elements.mask, _NULL)
+        return elements
     if entry is None or entry.length is None:
-        chosen = places if entry is None else places._replace(window=entry.window.value)  # of several arguments
+        chosen = elements if entry is None else elements._replace(window=entry.window.value)  # of several arguments
         return _checked(c, chosen) if c.check_bounds else chosen
-    b, (array, offsets, mask, _) = c.builder, places
+    b, (array, offsets, mask, _) = c.builder, elements
     shape, window = shape_of(offsets.type), None if entry.window is None else entry.window.value
     number, start, length = (field.value for field in entry[:3])
     inside = in_bounds(c, offsets, length)
     message = f"accesses element {{}} of array {{}} of {array.memory.name}, which has {{}}"
     demand(c, inside, mask, f"{message}; mask it, as mask=offsets < n", offsets, number, length)
     shifted = b.compute("add", b.full(start, shape), b.cast(offsets, INT32))
-    return Places(array, shifted, inside if mask is None else b.compute("and", mask, inside), window)
+    return AccessedElements(array, shifted, inside if mask is None else b.compute("and", mask, inside), window)
 
 
-def _checked(c: BlockCompiler, places: Places) -> Places:
+def _checked(c: BlockCompiler, elements: AccessedElements) -> AccessedElements:
     """Demands that elements are in the array. Those out of bounds are not accessed."""
-    b, (array, offsets, mask, window) = c.builder, places
+    b, (array, offsets, mask, window) = c.builder, elements
     shape, kind = shape_of(offsets.type), element_of(offsets.type)
 
     def parameter(what: int) -> Value:
-        return b.full(b.cast(_parameter(c, places, what), kind), shape)
+        return b.full(b.cast(_parameter(c, elements, what), kind), shape)
 
     is_strided = any(source.strided for source in sources_of(array))
     index = b.compute("sub", offsets, parameter(OFFSET)) if is_strided else offsets
     lowest = parameter(LOWEST) if is_strided else b.full(b.const(0, kind), shape)
-    inside = in_bounds(c, b.compute("sub", index, lowest), _parameter(c, places, SPAN))
+    inside = in_bounds(c, b.compute("sub", index, lowest), _parameter(c, elements, SPAN))
     if parts_of(array) > 1:
         end = b.compute("add", index, b.full(b.const(parts_of(array) - 1, kind), shape))
-        inside = b.compute("and", inside, in_bounds(c, b.compute("sub", end, lowest), _parameter(c, places, SPAN)))
+        inside = b.compute("and", inside, in_bounds(c, b.compute("sub", end, lowest), _parameter(c, elements, SPAN)))
     last = b.compute("sub", b.compute("add", lowest, parameter(SPAN)), b.full(b.const(1, kind), shape))
     message = f"accesses element {{}} of {array.name}, whose elements are {{}} to {{}}; mask it, as mask=offsets < n"
     demand(c, inside, mask, message, index, lowest, last)
-    return Places(array, offsets, inside if mask is None else b.compute("and", mask, inside), window)
+    return AccessedElements(array, offsets, inside if mask is None else b.compute("and", mask, inside), window)
 
 
-def _parameter(c: BlockCompiler, places: Places, what: int) -> Value:
+def _parameter(c: BlockCompiler, elements: AccessedElements, what: int) -> Value:
     """Returns a parameter of an array; of the chosen one of several arguments, int32."""
-    if places.window is None:
-        return c.parameter(places.array, what)
+    if elements.window is None:
+        return c.parameter(elements.array, what)
     values = [
         c.builder.cast(c.parameter(source, what), INT32)
         if source.strided or what == SPAN
         else c.builder.const(0, INT32)
-        for source in sources_of(places.array)
+        for source in sources_of(elements.array)
     ]
-    return selected(c.builder, places.window, values)
+    return selected(c.builder, elements.window, values)
 
 
 # -- blocks of strided arrays ------------------------------------------------------------------------------------------
@@ -221,8 +221,10 @@ def padding_of(pointer: BlockPointer | Descriptor, option: Any) -> float:
     return _PADDINGS[option]
 
 
-def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequence[int], rows: Any = None) -> Places:
-    """Returns the places of a block at offsets, and the mask of those within the bounds of the checked axes.
+def window(
+    c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequence[int], rows: Any = None
+) -> AccessedElements:
+    """Returns the elements of a block at offsets, and the mask of those within the bounds of the checked axes.
 
     Args:
         rows: the indices along the first axis; None for adjacent ones.
@@ -249,54 +251,54 @@ def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequ
             inside = b.compute("and", at_least, b.compute("lt", index, end))
             masks.append(b.broadcast(inside, lengths))
     mask = reduce(lambda x, y: b.compute("and", x, y), masks) if masks else None
-    return _inside(c, Places(pointer.array, total, mask), pointer.entry)
+    return _inside(c, AccessedElements(pointer.array, total, mask), pointer.entry)
 
 
 # -- accesses ---------------------------------------------------------------------------------------------------------
 
 
-def _access(c: BlockCompiler, places: Places, access: Callable[[Memory], Value | None]) -> Value | None:
+def _access(c: BlockCompiler, elements: AccessedElements, access: Callable[[Memory], Value | None]) -> Value | None:
     """Builds an access to the memory of elements: of those of a table, in a branch for each window."""
-    array = places.array
-    if isinstance(array, WindowsValue) and places.window is not None:
-        return c.builder.switch(places.window, array.windows, access)
+    array = elements.array
+    if isinstance(array, WindowsValue) and elements.window is not None:
+        return c.builder.switch(elements.window, array.windows, access)
     return access(array.memory)
 
 
-def loaded(c: BlockCompiler, places: Places, other: Any) -> Number:
+def loaded(c: BlockCompiler, elements: AccessedElements, other: Any) -> Number:
     """Loads elements; `other` where the mask is False."""
-    array, filled = places.array, None
-    if places.mask is not None or isinstance(array, NullValue):
-        filled = _repeated(c, c.wrapped(other, array.element), shape_of(places.offsets.type), "other of a load")
+    array, filled = elements.array, None
+    if elements.mask is not None or isinstance(array, NullValue):
+        filled = _repeated(c, c.wrapped(other, array.element), shape_of(elements.offsets.type), "other of a load")
         if isinstance(array, NullValue):
             return c.number(filled)
     if parts_of(array) > 1:
-        return c.number(_joined(c, places, filled))
+        return c.number(_joined(c, elements, filled))
     filled = None if filled is None else _converted(c, filled, array.memory.element)
-    return c.number(_converted(c, _loaded(c, places, filled), array.element))
+    return c.number(_converted(c, _loaded(c, elements, filled), array.element))
 
 
-def _loaded(c: BlockCompiler, places: Places, filled: Value | None) -> Value:
+def _loaded(c: BlockCompiler, elements: AccessedElements, filled: Value | None) -> Value:
     """Loads elements of memory."""
-    elements = _access(c, places, lambda memory: c.builder.load_block(memory, places.offsets, places.mask, filled))
-    assert elements is not None, "a load has a result"
-    return elements
+    values = _access(c, elements, lambda memory: c.builder.load_block(memory, elements.offsets, elements.mask, filled))
+    assert values is not None, "a load has a result"
+    return values
 
 
-def _parts(c: BlockCompiler, places: Places) -> list[Places]:
-    """Returns the places of each part of wide elements, the lowest bits first."""
-    b, kind = c.builder, element_of(places.offsets.type)
-    steps = [b.full(b.const(n, kind), shape_of(places.offsets.type)) for n in range(parts_of(places.array))]
-    return [places._replace(offsets=b.compute("add", places.offsets, step)) for step in steps]
+def _parts(c: BlockCompiler, elements: AccessedElements) -> list[AccessedElements]:
+    """Returns the elements of each part of wide elements, the lowest bits first."""
+    b, kind = c.builder, element_of(elements.offsets.type)
+    steps = [b.full(b.const(n, kind), shape_of(elements.offsets.type)) for n in range(parts_of(elements.array))]
+    return [elements._replace(offsets=b.compute("add", elements.offsets, step)) for step in steps]
 
 
-def _joined(c: BlockCompiler, places: Places, filled: Value | None) -> Value:
+def _joined(c: BlockCompiler, elements: AccessedElements, filled: Value | None) -> Value:
     """Loads wide elements, each from several of memory."""
-    b, array = c.builder, places.array
-    own, word, shape = array.memory.element, SCALARS[f"uint{array.element.bits}"], shape_of(places.offsets.type)
+    b, array = c.builder, elements.array
+    own, word, shape = array.memory.element, SCALARS[f"uint{array.element.bits}"], shape_of(elements.offsets.type)
     others = [None] * parts_of(array) if filled is None else _split(c, array, filled)
     total = b.full(b.const(0, word), shape)
-    for at, (part, other) in enumerate(zip(_parts(c, places), others, strict=True)):
+    for at, (part, other) in enumerate(zip(_parts(c, elements), others, strict=True)):
         bits = b.cast(b.bitcast(_loaded(c, part, other), SCALARS[f"uint{own.bits}"]), word)
         total = b.compute("or", total, b.compute("shl", bits, b.full(b.const(at * own.bits, word), shape)))
     return b.bitcast(total, array.element)
@@ -310,21 +312,21 @@ def _split(c: BlockCompiler, array: ArrayValue, value: Value) -> list[Value]:
     return [b.bitcast(b.cast(part, SCALARS[f"uint{own.bits}"]), own) for part in shifted]
 
 
-def stored_at(c: BlockCompiler, places: Places, value: Any) -> None:
+def stored_at(c: BlockCompiler, elements: AccessedElements, value: Any) -> None:
     """Stores elements."""
-    array = places.array
-    numbers = _repeated(c, c.wrapped(value, array.element), shape_of(places.offsets.type), "value of a store")
+    array = elements.array
+    numbers = _repeated(c, c.wrapped(value, array.element), shape_of(elements.offsets.type), "value of a store")
     if isinstance(array, NullValue):
         return
     c.mark_written(array)
     is_wide = parts_of(array) > 1
     values = _split(c, array, numbers) if is_wide else [_converted(c, numbers, array.memory.element)]
-    for part, stored in zip(_parts(c, places) if is_wide else [places], values, strict=True):
+    for part, stored in zip(_parts(c, elements) if is_wide else [elements], values, strict=True):
         _access(c, part, partial(_store, c, part, stored))
 
 
-def _store(c: BlockCompiler, places: Places, value: Value, memory: Memory) -> None:
-    c.builder.store_block(memory, places.offsets, value, places.mask)
+def _store(c: BlockCompiler, elements: AccessedElements, value: Value, memory: Memory) -> None:
+    c.builder.store_block(memory, elements.offsets, value, elements.mask)
 
 
 def _converted(c: BlockCompiler, value: Value, kind: Scalar) -> Value:
@@ -332,9 +334,9 @@ def _converted(c: BlockCompiler, value: Value, kind: Scalar) -> Value:
     return (c.builder.cast if BOOL in (element_of(value.type), kind) else c.builder.bitcast)(value, kind)
 
 
-def atomic_at(c: BlockCompiler, name: str, places: Places, values: tuple[Any, ...]) -> Number:
+def atomic_at(c: BlockCompiler, name: str, elements: AccessedElements, values: tuple[Any, ...]) -> Number:
     """Combines elements atomically; returns those before."""
-    array, shape = places.array, shape_of(places.offsets.type)
+    array, shape = elements.array, shape_of(elements.offsets.type)
     _check_atomic(name, array)
     if array.memory.element is not array.element:
         raise UnsupportedError(
@@ -345,7 +347,9 @@ def atomic_at(c: BlockCompiler, name: str, places: Places, values: tuple[Any, ..
     if isinstance(array, NullValue):
         return c.number(c.builder.full(c.builder.const(0, array.element), shape))
     c.mark_written(array, assigned=False)
-    old = _access(c, places, lambda memory: c.builder.atomic_block(name, memory, places.offsets, numbers, places.mask))
+    old = _access(
+        c, elements, lambda memory: c.builder.atomic_block(name, memory, elements.offsets, numbers, elements.mask)
+    )
     assert old is not None, "an atomic operation has a result"
     return c.number(old)
 
