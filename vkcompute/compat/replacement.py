@@ -13,7 +13,7 @@ _OF_NUMBA = {
     "errors": "errors", "np": "", "np.numpy_support": "types", "types": "types",
     "misc": "", "misc.special": "unrolling", "cuda.misc": "", "cuda.misc.special": "unrolling",
     "cuda": "cuda", "cuda.config": "config", "cuda.core": "", "cuda.core.config": "config",
-    "cuda.core.errors": "errors", "cuda.cudadrv": "cuda.driver", "cuda.cudadrv.devicearray": "cuda.arrays",
+    "cuda.core.errors": "errors", "cuda.cudadrv": "cuda.driver", "cuda.cudadrv.devicearray": "cuda.devicearray",
     "cuda.cudadrv.devices": "cuda.devices", "cuda.cudadrv.driver": "cuda.driver", "cuda.cudadrv.error": "errors",
     "cuda.api": "cuda", "cuda.args": "cuda.arguments", "cuda.dispatcher": "cuda.dispatcher",
     "cuda.errors": "errors", "cuda.np": "",

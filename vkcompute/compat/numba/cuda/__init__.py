@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from vkcompute.compat.numba import config, types
-from vkcompute.compat.numba.cuda import arrays as devicearray
+from vkcompute.compat.numba.cuda import devicearray, libdevice, vector_types
 from vkcompute.compat.numba.cuda import driver as cudadrv
-from vkcompute.compat.numba.cuda import libdevice, vector_types
 from vkcompute.compat.numba.cuda.arguments import In, InOut, Out
-from vkcompute.compat.numba.cuda.arrays import (
-    DeviceNDArray,
-    as_cuda_array,
-    device_array,
-    device_array_like,
-    from_cuda_array_interface,
-    is_cuda_array,
-    to_device,
-)  # fmt: skip
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_cuda_array, from_cuda_array_interface, is_cuda_array
 from vkcompute.compat.numba.cuda.atomics import atomic
 from vkcompute.compat.numba.cuda.cooperative import cg
 from vkcompute.compat.numba.cuda.devices import (
@@ -38,6 +29,7 @@ from vkcompute.compat.numba.cuda.devices import (
 )  # fmt: skip
 from vkcompute.compat.numba.cuda.dispatcher import jit
 from vkcompute.compat.numba.cuda.driver import driver as runtime
+from vkcompute.compat.numba.cuda.factories import device_array, device_array_like, to_device
 from vkcompute.compat.numba.cuda.functions import brev, cbrt, clz, ffs, fma, popc, selp
 from vkcompute.compat.numba.cuda.half import fp16
 from vkcompute.compat.numba.cuda.host_arrays import (

@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.numba import simulation, types
-from vkcompute.compat.numba.cuda.arrays import (
-    DeviceNDArray,
-    as_device_array,
-    from_record_like,
-    is_cuda_array,
-    to_device,
-)
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, from_record_like, is_cuda_array
+from vkcompute.compat.numba.cuda.factories import to_device
 from vkcompute.compat.numba.errors import TypingError
 from vkcompute.compat.numba.types import Type
 from vkcompute.runtime.memory.array import Array

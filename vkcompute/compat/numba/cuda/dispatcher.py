@@ -26,12 +26,7 @@ from vkcompute.compat.numba.cuda.arguments import (
     on_host,
     type_of_argument,
 )
-from vkcompute.compat.numba.cuda.arrays import (
-    DeviceNDArray,
-    as_device_array,
-    forgive,
-    form_of,
-)
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, forgive, form_of
 from vkcompute.compat.numba.cuda.device_globals import device_globals
 from vkcompute.compat.numba.cuda.devices import get_current_device
 from vkcompute.compat.numba.cuda.repeated_launches import MOST_KEPT, Repeated, key_of, steps_of

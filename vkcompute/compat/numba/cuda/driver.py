@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.numba.cuda import arrays as devicearray
-from vkcompute.compat.numba.cuda import devices
+from vkcompute.compat.numba.cuda import devicearray, devices
 from vkcompute.compat.numba.cuda.devices import Context, Device
 from vkcompute.compat.numba.cuda.streams import Event, Stream
 from vkcompute.compat.numba.errors import CudaAPIError, CudaSupportError

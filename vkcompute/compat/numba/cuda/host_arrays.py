@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from vkcompute.compat.numba.cuda.arrays import to_device
+from vkcompute.compat.numba.cuda.factories import to_device
 
 
 def pinned_array(shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C") -> Any:

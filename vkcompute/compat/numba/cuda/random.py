@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, to_device
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray
+from vkcompute.compat.numba.cuda.factories import to_device
 from vkcompute.compat.numba.types import float32, float64, uint64
 
 xoroshiro128p_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)

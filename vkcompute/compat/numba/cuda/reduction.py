@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, device_array, is_cuda_array, to_device
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, is_cuda_array
 from vkcompute.compat.numba.cuda.dispatcher import Dispatcher, jit
+from vkcompute.compat.numba.cuda.factories import device_array, to_device
 from vkcompute.compat.numba.cuda.ids import blockIdx, grid, gridsize, threadIdx
 from vkcompute.compat.numba.cuda.memory import shared
 from vkcompute.compat.numba.cuda.synchronization import syncthreads

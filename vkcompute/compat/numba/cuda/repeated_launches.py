@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, to_device
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray
+from vkcompute.compat.numba.cuda.factories import to_device
 from vkcompute.errors import KernelError
 from vkcompute.jit.launcher import Launcher
 from vkcompute.runtime.launching.launch_config import LaunchConfig

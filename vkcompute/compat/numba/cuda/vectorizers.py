@@ -9,14 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from vkcompute.compat.numba import types
-from vkcompute.compat.numba.cuda.arrays import (
-    DeviceNDArray,
-    as_device_array,
-    device_array,
-    is_cuda_array,
-    to_device,
-)
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, is_cuda_array
 from vkcompute.compat.numba.cuda.dispatcher import Dispatcher, jit
+from vkcompute.compat.numba.cuda.factories import device_array, to_device
 from vkcompute.compat.numba.cuda.ids import grid
 from vkcompute.compat.numba.errors import TypingError
 from vkcompute.compat.numba.generated import made
