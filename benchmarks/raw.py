@@ -9,7 +9,7 @@ from peers.work import LOCAL_SIZE, Blocking, Floats, pair
 
 import vkcompute as vc
 from vkcompute.core import vk
-from vkcompute.core.command import CommandPool, Recorder
+from vkcompute.core.command import BEGIN_REUSABLE, CommandPool, Recorder
 from vkcompute.core.descriptors import DescriptorSets, PipelineLayout
 from vkcompute.core.pipeline import ComputePipeline, ShaderModule
 from vkcompute.runtime.scheduling.scheduler import BATCH_TASKS
@@ -40,7 +40,7 @@ class Raw(Blocking):
         runtime.wait()  # the raw calls have no dependencies
 
     def _record(self, push: bytes, n_groups: int) -> None:
-        recorder = Recorder(self._queue, self._commands, reusable=True)
+        recorder = Recorder(self._queue, self._commands, BEGIN_REUSABLE)
         recorder.barrier()
         layout, pipeline = self._layout, self._pipeline.handle
         recorder.dispatch(pipeline, layout.handle, 1, self._sets.handles, push, len(push), (n_groups, 1, 1))
