@@ -8,7 +8,6 @@ from vkcompute.compat.numba.cuda import driver as cudadrv
 from vkcompute.compat.numba.cuda.arguments import In, InOut, Out
 from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_cuda_array, from_cuda_array_interface, is_cuda_array
 from vkcompute.compat.numba.cuda.atomics import atomic
-from vkcompute.compat.numba.cuda.cooperative import cg
 from vkcompute.compat.numba.cuda.devices import (
     close,
     cuda_error,
@@ -61,6 +60,7 @@ from vkcompute.compat.numba.cuda.synchronization import (
     all_sync,
     any_sync,
     ballot_sync,
+    cg,
     eq_sync,
     lanemask_lt,
     match_all_sync,

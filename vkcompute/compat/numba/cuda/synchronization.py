@@ -1,4 +1,4 @@
-"""Barriers, fences, and operations of warps."""
+"""Barriers of blocks and grids, fences, and operations of warps."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any
 
 from vkcompute.compat.numba.folded_grids import demand_unfolded
-from vkcompute.compat.numba.kernel_names import in_kernels, outside
-from vkcompute.compat.numba.language import NumbaKernels
+from vkcompute.compat.numba.kernel_names import Readable, in_kernels, outside
+from vkcompute.compat.numba.language import CooperativeError, NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, UINT32
+from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import warp, workgroup
 
@@ -180,3 +181,26 @@ def lanemask_lt() -> int:
 def nanosleep(ns: int) -> None:
     """Has no effect here."""
     outside("cuda.nanosleep")
+
+
+def _wait_for_grid(c: NumbaKernels) -> None:
+    c.call_intrinsic(workgroup.barrier if c.has_one_block else workgroup.grid_barrier, [])
+
+
+_GRID = Readable("cuda.cg.this_grid()", lambda c, _: Intrinsic(_wait_for_grid, 0, 0), "sync")
+
+
+def _this_grid(c: NumbaKernels) -> Readable:
+    if not c.is_cooperative:
+        raise CooperativeError(str(c.error("this kernel is launched cooperatively")))
+    return _GRID
+
+
+class cg:  # noqa: N801
+    """Groups of threads."""
+
+    @staticmethod
+    @in_kernels(_this_grid)
+    def this_grid() -> Any:
+        """The grid; its `sync()` waits for all threads, at a workgroup's barrier if that holds them."""
+        outside("cuda.cg.this_grid")
