@@ -91,5 +91,5 @@ def run(function: Function, arrays: Mapping[str, np.ndarray[Any, Any]], n: int, 
 
     waits = any(op.operation.waits for op in walk(function.body))
     for group in grid.groups((n // function.local_size[0], 1, 1), function.local_size):
-        memory.begin_group()
+        memory.enter_group(group)
         group.run(kernel, waits=waits)

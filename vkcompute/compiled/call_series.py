@@ -21,8 +21,8 @@ from vkcompute.runtime.scheduling.cost import NOTHING
 _MOST_TEMPORARY = 1 << 24
 """Bytes of temporary memory: more is allocated, used and freed step by step, so that no series holds all of it."""
 _LEAST_TEMPORARY = 1 << 12
-_MOST_SINGLE = 3
-"""Launches of a series on the same memory by single commands: recording them once more takes as long as a launch."""
+_FIRST_REPEATED = 3
+"""The launch of a series on the same memory that records its commands as one: recording takes as long as a launch."""
 _MOST_REPEATED = 512
 """Series of a runtime that are one command: drivers have memory for each."""
 _MOST_REGIONS = 256  # of copies whose commands are kept for other calls
@@ -63,7 +63,7 @@ class _Commands:
     def count(self, runtime: Runtime) -> None:
         """Counts a launch, and records the commands for it and later ones if it is the third."""
         self._n_launches += 1
-        if self._n_launches == _MOST_SINGLE:
+        if self._n_launches == _FIRST_REPEATED:
             with runtime.scheduler.device.lock:
                 pool, repeated = cached(runtime, _Commands, partial(_repeated, runtime))
                 if len(repeated) < _MOST_REPEATED:

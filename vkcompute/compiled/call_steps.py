@@ -91,11 +91,11 @@ class View(NamedTuple):
         return Array(runtime, buffer, offset, shape, strides, dtype)
 
 
-def moved(part: Part, addresses: Mapping[int, tuple[int, int]]) -> Part:
-    """Returns a part with another slot, and its distance there, in place of its own; `addresses` has them by slot."""
+def moved(part: Part, relocations: Mapping[int, tuple[int, int]]) -> Part:
+    """Returns a part in the slot to which its own is relocated; `relocations`: slot -> (new slot, offset in bytes)."""
     at, start, stop = part
-    address = addresses.get(at)
-    return part if address is None else (address[0], address[1] + start, address[1] + stop)
+    relocation = relocations.get(at)
+    return part if relocation is None else (relocation[0], relocation[1] + start, relocation[1] + stop)
 
 
 class Step(Protocol):
@@ -176,10 +176,10 @@ class Launch:
         self._spans, self._n_writes = [*writes, *reads], len(writes)
         self.written = [at for at, _, _ in writes]
 
-    def moved(self, addresses: Mapping[int, tuple[int, int]]) -> Launch:
+    def moved(self, relocations: Mapping[int, tuple[int, int]]) -> Launch:
         """Returns the launch with parts moved to other slots: see `moved`."""
-        writes, reads = ([moved(part, addresses) for part in parts] for parts in (self.writes, self.reads))
-        bound = [(*moved(part, addresses)[:2], part[2]) for part in self._bound]
+        writes, reads = ([moved(part, relocations) for part in parts] for parts in (self.writes, self.reads))
+        bound = [(*moved(part, relocations)[:2], part[2]) for part in self._bound]
         return Launch(self._kernel, self.cost, (*self._program, None, *self._rest), writes, reads, bound)
 
     def run(self, memory: Memory) -> None:
@@ -238,9 +238,9 @@ class Fill:
         self._part, self._word, self.written = part, word, [part[0]]
         self.writes, self.reads, self.nbytes = [part], list[Part](), part[2] - part[1]
 
-    def moved(self, addresses: Mapping[int, tuple[int, int]]) -> Fill:
+    def moved(self, relocations: Mapping[int, tuple[int, int]]) -> Fill:
         """Returns the fill of a part of another slot: see `moved`."""
-        return Fill(moved(self._part, addresses), self._word)
+        return Fill(moved(self._part, relocations), self._word)
 
     def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
         """Returns the commands, as those of `Launch`."""
@@ -270,13 +270,13 @@ class Copy:
         leaves_gaps = sum([int(table[:, 2].sum()) for table in self._tables]) != self.nbytes
         self.reads = [*self._sources, target] if leaves_gaps else self._sources  # as by `bytes_read`
 
-    def moved(self, addresses: Mapping[int, tuple[int, int]]) -> Copy:
+    def moved(self, relocations: Mapping[int, tuple[int, int]]) -> Copy:
         """Returns the copy with parts moved to other slots: see `moved`."""
         sources = []
         for part, table in zip(self._sources, self._tables, strict=True):
-            distances = [addresses.get(slot, (slot, 0))[1] for slot in (part[0], self._target[0])]
-            sources.append((moved(part, addresses), table + np.array((*distances, 0))))
-        return Copy(sources, moved(self._target, addresses))
+            distances = [relocations.get(slot, (slot, 0))[1] for slot in (part[0], self._target[0])]
+            sources.append((moved(part, relocations), table + np.array((*distances, 0))))
+        return Copy(sources, moved(self._target, relocations))
 
     def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
         """Returns the commands, as those of `Launch`."""

@@ -46,6 +46,7 @@ from vkcompute import locks
 from vkcompute.errors import VkComputeError
 
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OWN_FILES = _PACKAGE, contextlib.__file__, functools.__file__  # cached_property is written in Python before 3.12
 _known_files: set[str] = set()
@@ -133,7 +134,7 @@ class Guarded:
         unguarded_lock: the lock, for code that must not fail, or that does what `lock` does by itself.
         is_owned: returns True if this thread has the lock.
         holders: thread -> code object and id of the frame that took the lock first or is about to.
-        takers: the code of functions that do what `lock` does for `unguarded_lock`, but are holders without a record.
+        takers: the code of functions by `takes_lock`.
     """
 
     lock_rank: locks.Rank
@@ -178,3 +179,9 @@ class Guarded:
             inner = inner.f_back
         if foreign and inner is not None:
             raise VkComputeError(_INTERRUPTED)
+
+
+def takes_lock(function: _F) -> _F:
+    """Registers a function that does what `Guarded.lock` does for `unguarded_lock`, as a holder without a record."""
+    Guarded.takers.add(function.__code__)
+    return function

@@ -22,7 +22,7 @@ from vkcompute.ir.memory_views import of_integer, to_integer
 from vkcompute.ir.types import BOOL, SCALARS, UINT32, Scalar, Type, Vector, element_of, vector
 
 
-def divide_at_grid_barriers(function: Function) -> Function:
+def divide_at_grid_barriers(function: Function) -> None:
     """Divides a kernel at its grid barriers, in place; sets `function.phases`.
 
     Raises:
@@ -30,7 +30,6 @@ def divide_at_grid_barriers(function: Function) -> Function:
     """
     if any(op.code == BARRIER for op in walk(function.body)):
         _Division(function, plan_of(function)).run()
-    return function
 
 
 class _Lifetimes:
@@ -38,8 +37,8 @@ class _Lifetimes:
 
     Attributes:
         kept: per number of a barrier, these values.
-        everything: those of all barriers, in order of their definitions.
-        returns: True if an invocation may return before the last barrier.
+        all_kept: those of all barriers, in order of their definitions.
+        may_return: True if an invocation may return before the last barrier.
     """
 
     def __init__(self, body: Region, plan: GridPlan, free: frozenset[Value]) -> None:
@@ -65,9 +64,9 @@ class _Lifetimes:
                 for value, at in uses.items()
                 if defined[value] < here and _is_live(at, here, [span for span in around if defined[value] < span[0]])
             ]
-        self.everything = [value for value in uses if any(value in kept for kept in self.kept.values())]
+        self.all_kept = [value for value in uses if any(value in kept for kept in self.kept.values())]
         last = self._at[plan.barriers[-1]][0]
-        self.returns = any(op.code == "return" and self._at[op][0] < last for op in ops)
+        self.may_return = any(op.code == "return" and self._at[op][0] < last for op in ops)
 
     def _count(self, region: Region) -> None:
         for op in region.ops:
@@ -98,7 +97,7 @@ class _Division:
         self._target = self._new.push("phase", UINT32)
         self._numbers: dict[Value, Push] = {}  # kept values that the host passes
         self._words: dict[Value | Memory, int] = {}  # where the others are among the words of an invocation
-        self._n_words = 1 if self._lifetimes.returns else 0  # the first one has the barrier that it has reached
+        self._n_words = 1 if self._lifetimes.may_return else 0  # the first one has the barrier that it has reached
         self._shared: dict[Memory, int] = {}
         self._n_shared = 0
         self._assign()
@@ -126,7 +125,7 @@ class _Division:
 
     def _assign(self) -> None:
         """Assigns push constants and words to what is kept."""
-        for value in self._lifetimes.everything:
+        for value in self._lifetimes.all_kept:
             if self._plan.is_known(value):
                 kind = value.type if value.type is not BOOL else UINT32
                 assert isinstance(kind, Scalar)
@@ -206,18 +205,10 @@ class _Division:
 
     def _copy_arrays(self, *, keeps: bool) -> None:
         """Keeps the private arrays of the invocation, or restores them."""
-        b = self._b
         for memory, first in self._words.items():
             if isinstance(memory, Memory):
-
-                def copy(at: Value, word: Value, memory: Memory = memory, first: int = first) -> None:
-                    word = b.compute("add", word, b.const(first, UINT32))
-                    if keeps:
-                        self._store(self._word, word, b.load(memory, at))
-                    else:
-                        b.store(memory, at, self._load(self._word, word, memory.type))
-
-                self._for_elements(memory, self._zero, b.const(1, UINT32), copy)
+                copy = self._copier(memory, first, self._word, keeps=keeps)
+                self._for_elements(memory, self._zero, self._b.const(1, UINT32), copy)
 
     def _copy_shared(self, *, keeps: bool) -> None:
         """Keeps the shared arrays of the workgroup, or restores them.
@@ -225,35 +216,43 @@ class _Division:
         Where invocations may have returned, each of the others keeps all elements.
         """
         b = self._b
-        alone = keeps and self._lifetimes.returns
+        alone = keeps and self._lifetimes.may_return
         x, y, z = self._new.local_size
         start, step = (self._zero, 1) if alone else (b.builtin("local_index"), x * y * z)
         for memory, first in self._shared.items():
-
-            def copy(at: Value, word: Value, memory: Memory = memory, first: int = first) -> None:
-                word = b.compute("add", word, b.const(first, UINT32))
-                if keeps:
-                    self._store(self._group_word, word, b.load(memory, at))
-                else:
-                    b.store(memory, at, self._load(self._group_word, word, memory.type))
-
+            copy = self._copier(memory, first, self._group_word, keeps=keeps)
             self._for_elements(memory, start, b.const(step, UINT32), copy)
+
+    def _copier(
+        self, memory: Memory, first: int, index: Callable[[Value], Value], *, keeps: bool
+    ) -> Callable[[Value, Value], None]:
+        """Returns a function that builds the copy of an element to or from its words, of which `first` is the first."""
+        b = self._b
+
+        def copy(at: Value, word: Value) -> None:
+            word = b.compute("add", word, b.const(first, UINT32))
+            if keeps:
+                self._store(index, word, b.load(memory, at))
+            else:
+                b.store(memory, at, self._load(index, word, memory.type))
+
+        return copy
 
     # -- phases -------------------------------------------------------------------------------------------------------
 
     def _restore(self) -> None:
-        """Builds what a dispatch does first, if it continues the kernel."""
+        """Builds the restoration of kept arrays, for dispatches that continue the kernel."""
         b = self._b
         with self._where(b.compute("ne", self._target, self._zero)), b.at(self._plan.barriers[0].loc):
             if self._shared:
                 self._copy_shared(keeps=False)
                 b.barrier()
-            if self._lifetimes.returns:
+            if self._lifetimes.may_return:
                 reached = b.load(self._memory, self._word(self._zero))
                 with self._where(b.compute("ne", reached, self._target)):
                     b.return_()
             self._copy_arrays(keeps=False)
-        if self._lifetimes.returns:
+        if self._lifetimes.may_return:
             b.store(self._memory, self._word(self._zero), self._zero)
 
     def _kept(self, value: Value) -> Value:
@@ -266,7 +265,7 @@ class _Division:
             return self._load(self._word, b.const(self._words[value], UINT32), value.type)
         return b.zero(value.type)
 
-    def _starts(self, target: Value) -> Value:
+    def _has_reached(self, target: Value) -> Value:
         """True if the target has been reached, so that code runs."""
         return self._b.compute("eq", target, self._zero)
 
@@ -309,7 +308,7 @@ class _Division:
             if op in self._free:
                 self._b.copy(op, self._env)
         rest = [op for op in segment if op not in self._free]
-        runs = self._starts(target)
+        runs = self._has_reached(target)
         if isinstance(runs, Constant):
             self._copy(rest)
             return
@@ -340,7 +339,7 @@ class _Division:
     def _barrier(self, op: Op, target: Value) -> None:
         """Builds the end of a dispatch at a barrier."""
         b, number = self._b, self._number(op)
-        with self._where(self._starts(target)):
+        with self._where(self._has_reached(target)):
             if self._shared:
                 b.barrier()
                 self._copy_shared(keeps=True)
@@ -349,7 +348,7 @@ class _Division:
                     first = b.const(self._words[value], UINT32)
                     self._store(self._word, first, self._env.get(value, value))
             self._copy_arrays(keeps=True)
-            if self._lifetimes.returns:
+            if self._lifetimes.may_return:
                 b.store(self._memory, self._word(self._zero), b.const(number, UINT32))
             b.return_()
 
@@ -367,7 +366,7 @@ class _Division:
         b = self._b
         condition = self._env.get(op.args[0], op.args[0])
         first = b.const(max([self._number(inner) for inner in op.regions[0].ops], default=0), UINT32)
-        runs = self._starts(target)
+        runs = self._has_reached(target)
         branch = b.if_(b.select(runs, condition, b.compute("le", target, first)))
         for region, part in zip(op.regions, (branch.then, branch.otherwise), strict=True):
             with part:
@@ -375,7 +374,7 @@ class _Division:
         return branch.results
 
     def _loop(self, op: Op, target: Value) -> Sequence[Value]:
-        b, runs = self._b, self._starts(target)
+        b, runs = self._b, self._has_reached(target)
         values = [
             b.select(runs, self._env.get(value, value), self._kept(param))
             for param, value in zip(op.params, op.args, strict=True)

@@ -29,9 +29,9 @@ from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import conversion, is_known
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.frontend.source import Definition
-from vkcompute.ir import Function, divide_at_grid_barriers
+from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, annotations_of_leaves, typed
-from vkcompute.jit.compilation.build import Rules, Signature, build, kernel_types, optimized, specialize
+from vkcompute.jit.compilation.build import Rules, Signature, build, divided, kernel_types, specialize
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.local_sizes import demand_tiles
 from vkcompute.jit.compilation.missing_types import explained
@@ -79,9 +79,7 @@ class KernelSource:
     def function(self, signature: Signature, options: CompileOptions) -> Function:
         """Returns the optimized function that the kernel is lowered from."""
         compiler = build(self._language, self._definition, signature, options, self._rules)
-        waits = compiler.waits_in_branches
-        divide_at_grid_barriers(compiler.function)
-        return optimized(compiler.function, options, compiler.reports, waits_in_branches=waits)
+        return divided(compiler, options)
 
     def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:
         """Adds the first use of a missing type to an error."""

@@ -82,7 +82,11 @@ class DirectTable(NamedTuple):
         return Selected(_is_row(self.rows)).elements(self.rows)
 
     def numbers(self, firsts: Array, dtype: npt.DTypeLike = np.int32) -> Array:
-        """Returns for each row the place of its key's first row in this order of the rows of the table."""
+        """Returns for each row the index in `firsts` of the first row with its key.
+
+        Args:
+            firsts: the rows of the table, in any order.
+        """
         table = temporary(self.x.runtime, self.rows.size, np.int32)
         launch(_number_slots, firsts.size, self.x, self.limits, firsts, table, firsts.size)
         return self._look_up(table, self.x, empty_result(self.x.runtime, self.x.size, dtype))

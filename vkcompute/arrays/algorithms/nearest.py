@@ -61,12 +61,12 @@ def _distances_in_chunks(
 
 
 @kernel
-def _chosen(starts: Any, places: Any, out: Any, n_items: int, k: int, n_starts: int, length: int) -> None:
-    """Stores the points at k places among the candidates of each query: `length` from each of its starts on."""
+def _store_indices(starts: Any, positions: Any, out: Any, n_items: int, k: int, n_starts: int, length: int) -> None:
+    """Stores the indices of the points at k positions among each query's candidates: `length` from each start on."""
     i = global_id(0)
     if i < n_items:
-        place = places[i]
-        out[i] = starts[i // k * n_starts + place // length] * length + place % length
+        position = positions[i]
+        out[i] = starts[i // k * n_starts + position // length] * length + position % length
 
 
 class Neighbours(NamedTuple):
@@ -164,10 +164,10 @@ def _store_nearest(points: Array, queries: Array, plan: _Plan, distances: Array,
         _root(squares, out=distances)
         copy_into(starts, indices)
         return
-    least, places = topk(squares, plan.k, 1, largest=False)
+    least, positions = topk(squares, plan.k, 1, largest=False)
     _root(least, out=distances)
-    args = starts.reshape(-1), places.reshape(-1), indices.reshape(-1)
-    launch(_chosen, indices.size, *args, indices.size, plan.k, starts.shape[1], length)
+    args = starts.reshape(-1), positions.reshape(-1), indices.reshape(-1)
+    launch(_store_indices, indices.size, *args, indices.size, plan.k, starts.shape[1], length)
 
 
 def _nearest_chunks(points: Array, queries: Array, plan: _Plan) -> Array:

@@ -67,8 +67,8 @@ def _kernels(are_keys: bool) -> _Kernels:
     return _Kernels(search, contain)
 
 
-def _launch(name: str, x: Array, values: Array, out: Array, choice: int) -> None:
-    """Launches a kernel; float32 are compared by their keys, as some devices compare subnormals as zeros."""
+def _launch(name: str, x: Array, values: Array, out: Array, flag: int) -> None:
+    """Launches a kernel with its last argument; float32 are compared by keys, as some devices flush subnormals."""
     are_keys = x.dtype == np.float32
     given = [flat(array).view(np.uint32) if are_keys else flat(array) for array in (x, values)]
     launch(
@@ -79,7 +79,7 @@ def _launch(name: str, x: Array, values: Array, out: Array, choice: int) -> None
         out.size,
         x.size,
         x.size.bit_length(),
-        choice,
+        flag,
     )
 
 

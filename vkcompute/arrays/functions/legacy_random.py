@@ -46,6 +46,20 @@ class RandomState(Generator):
         """Returns integers from `low` up to `high`, which is not among them; from 0 to `low` without it."""
         return self.integers(low, high, size, None if dtype is int else dtype)
 
+    def tomaxint(self, size: Size = None) -> Array:
+        """Returns integers from 0 to the greatest one of int64."""
+        return self.integers(0, 2**63, size, np.int64)
+
+    def choice(self, a: Any, size: Size = None, replace: bool = True, p: Any = None) -> Array:  # type: ignore[override]
+        """Returns elements of a sequence, or integers below a number, chosen at random; see `Generator.choice`.
+
+        Raises:
+            ValueError: `a` is neither.
+        """
+        if a is None or np.ndim(a) > 1:
+            raise ValueError(f"choice: a is a sequence with one axis, or an integer; got {a!r:.60}")
+        return super().choice(a, size, replace, p)
+
     def random_sample(self, size: Size = None) -> Array:
         """Returns uniform floats in [0, 1)."""
         return self.random(size)

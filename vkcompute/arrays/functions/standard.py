@@ -234,7 +234,7 @@ def unique(
     Args:
         axis: an axis, whose slices are compared; by default the elements are.
         equal_nan: True to count all NaN as one; False to count each on its own.
-        sorted: False for any order: few different elements of 64 bits, and no indices of them, are not sorted then.
+        sorted: False allows any order. Elements of 64 bits or more, without indices and counts, are not sorted then.
     """
     axis = None if ar.ndim == 1 and axis in (0, -1) else axis  # NumPy, too, compares the elements
     if axis is None and not (return_index or return_inverse or return_counts):

@@ -31,7 +31,7 @@ _INTEGERS = (
 _SINGLE_OR_DOUBLE = (
     "lognormal", "normal", "rand", "randn", "random", "random_sample", "ranf", "sample", "standard_normal", "uniform",
 )  # fmt: skip
-_PLAIN = "permutation", "shuffle"
+_PLAIN = "choice", "permutation", "shuffle", "tomaxint"
 
 
 def checked_seed(seed: Any) -> Any:
@@ -76,22 +76,6 @@ def _with_dtype(name: str, default: Any) -> Any:
     return draw
 
 
-def _tomaxint(self: RandomState, size: Any = None) -> Any:
-    """Draws integers from 0 to the greatest one of int64."""
-    return _draw_integers(self._inner, 0, 2**63, size, np.dtype(np.int64))
-
-
-def _choice(self: RandomState, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
-    """Draws elements of a sequence, or integers below a number.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if a is None or np.ndim(a) > 1:
-        raise ValueError("a must be 1-dimensional or an integer")
-    return _draw_elements(self._inner, a, size, replace, p)
-
-
 def _integers(self: RandomState, low: Any, high: Any = None, size: Any = None) -> Any:
     """Draws integers from `low` to `high`, both included; from 1 to `low` without it."""
     first, last = (1, low) if high is None else (low, high)
@@ -105,7 +89,6 @@ def _randint(self: RandomState, low: Any, high: Any = None, size: Any = None, dt
 
 
 _draw_integers = lifted(_random.RandomState.randint, host=True)
-_draw_elements = lifted(_random.RandomState.choice, host=True)
 
 
 def _plain(name: str) -> Any:
@@ -127,7 +110,7 @@ def _install() -> None:
     for name in _PLAIN:
         setattr(RandomState, name, _plain(name))
     further = {
-        "choice": _choice, "randint": _randint, "random_integers": _integers, "seed": _seed, "tomaxint": _tomaxint,
+        "randint": _randint, "random_integers": _integers, "seed": _seed,
     }  # fmt: skip
     for name, function in further.items():
         setattr(RandomState, name, function)

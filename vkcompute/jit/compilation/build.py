@@ -150,6 +150,13 @@ def optimized(
     return lower_math(ir.optimize(marked), fast=options.fast_math, target=options.target)
 
 
+def divided(compiler: Compiler, options: CompileOptions) -> ir.Function:
+    """Returns the function that a compiler has built, divided at grid barriers and optimized, in place."""
+    waits = compiler.waits_in_branches
+    ir.divide_at_grid_barriers(compiler.function)
+    return optimized(compiler.function, options, compiler.reports, waits_in_branches=waits)
+
+
 def real_of(signature: Signature) -> Scalar:
     """Returns the type of Python floats in a kernel with these arguments."""
     wide = any(kind in (np.float64, np.complex128) or (type(kind) is tuple and _is_wide(kind[0])) for kind in signature)
@@ -229,9 +236,7 @@ def specialize(
         whole = compiler.function.local_size
         demand_fit(compiler.function)
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
-        waits = compiler.waits_in_branches
-        ir.divide_at_grid_barriers(compiler.function)
-        built = optimized(compiler.function, options, compiler.reports, waits_in_branches=waits)
+        built = divided(compiler, options)
         first = compiler.arrays.first_assigned
         scalars = [
             (n, what)

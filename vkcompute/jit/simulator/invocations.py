@@ -79,8 +79,7 @@ class Workgroup:
             return
         try:
             self.start(kernel)
-            while self.advance():
-                pass
+            self.advance()
         finally:
             self.stop()
 

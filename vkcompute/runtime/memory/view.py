@@ -16,7 +16,7 @@ from vkcompute import deferred_calls
 from vkcompute.array_namespace import namespace
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.interrupts import Guarded
+from vkcompute.core.interrupts import takes_lock
 from vkcompute.dtypes import letter
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
@@ -225,13 +225,14 @@ class StridedView:
         scheduler = self.runtime.scheduler
         return bool(scheduler.recordings) and scheduler.recorder_of(self) not in (None, scheduler.recording())
 
+    @takes_lock
     def compute(self) -> None:
         """Computes the memory of a lazy array; does nothing for others."""
         if self._expression is None:
             return
         scheduler = self.runtime.scheduler
         device = scheduler.device
-        if device.is_owned():  # does what `device.lock` does, but records no holder: see `Guarded.takers`
+        if device.is_owned():  # does what `device.lock` does, but records no holder: see `takes_lock`
             device.refuse_interruption(_getframe())
         with device.unguarded_lock:
             expression = self._expression
@@ -342,9 +343,6 @@ class StridedView:
     def _clear(self) -> None:
         self._expression = self._buffer = None
         self.launch_key = self.span = None
-
-
-Guarded.takers.add(StridedView.compute.__code__)
 
 
 def _inherit(buffer: Buffer, readers: list[Reader]) -> None:

@@ -13,7 +13,7 @@ from vkcompute import deferred_calls, locks
 from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.command import RepeatedCommands
 from vkcompute.core.device import Device
-from vkcompute.core.interrupts import Guarded
+from vkcompute.core.interrupts import takes_lock
 from vkcompute.core.queue import Point
 from vkcompute.deferred_calls import waiting
 from vkcompute.errors import caller_location
@@ -129,6 +129,7 @@ class Scheduler:
         """Launches a kernel; `command` has the arguments of `Recorder.dispatch`."""
         return Future(*self.enqueue(command, writes, reads, queue, keep))
 
+    @takes_lock
     def enqueue(
         self,
         command: Sequence[Any],
@@ -139,7 +140,7 @@ class Scheduler:
     ) -> QueuedTask:
         """Launches as `dispatch`, for callers who need no future."""
         cost, device = keep[2], self.device
-        if device.is_owned():  # does what `device.lock` does, but records no holder: see `Guarded.takers`
+        if device.is_owned():  # does what `device.lock` does, but records no holder: see `takes_lock`
             device.refuse_interruption(_getframe())
         with device.unguarded_lock:
             for span in writes:
@@ -182,6 +183,7 @@ class Scheduler:
         self._record(target, keep[0].name, writes, reads, target.recorder.dispatch, *command)  # type: ignore[union-attr]
         return self._end(target, 0, cost)
 
+    @takes_lock
     def enqueue_series(
         self,
         commands: Sequence[tuple[Callable[..., None], tuple[Any, ...]]],
@@ -603,6 +605,3 @@ class Scheduler:
     def _stop(self, error: Exception) -> None:
         for queue in self.queues:
             queue.failure = queue.failure or error
-
-
-Guarded.takers |= {Scheduler.enqueue.__code__, Scheduler.enqueue_series.__code__}

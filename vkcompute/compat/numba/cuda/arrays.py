@@ -1,4 +1,4 @@
-"""Arrays of the device, as Numba has them: `to_device`, `device_array`, `DeviceNDArray`."""
+"""Arrays of the device, as Numba has them: `DeviceNDArray`, records, and views of the memory of others."""
 
 from __future__ import annotations
 

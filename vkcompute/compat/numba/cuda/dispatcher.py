@@ -255,7 +255,7 @@ class Dispatcher:
         return self._launched(forms, sharedmem, config, given)
 
     def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
-        """Returns the most blocks of a grid whose threads wait for each other: those of one workgroup."""
+        """Returns the most blocks of a grid that waits in one workgroup; launches of larger grids are divided."""
         n_threads = math.prod(_sizes("blockdim", blockdim))
         return max(get_current_device().MAX_THREADS_PER_BLOCK // n_threads, 1) if n_threads % WARP_SIZE == 0 else 1
 
