@@ -11,7 +11,7 @@ from importlib import import_module
 _OF_NUMBA = {
     "": "", "config": "config", "core": "", "core.config": "config", "core.errors": "errors", "core.types": "types",
     "errors": "errors", "np": "", "np.numpy_support": "types", "types": "types",
-    "misc": "", "misc.special": "unrolling", "cuda.misc": "", "cuda.misc.special": "unrolling",
+    "misc": "", "misc.special": "loops", "cuda.misc": "", "cuda.misc.special": "loops",
     "cuda": "cuda", "cuda.config": "config", "cuda.core": "", "cuda.core.config": "config",
     "cuda.core.errors": "errors", "cuda.cudadrv": "cuda.driver", "cuda.cudadrv.devicearray": "cuda.devicearray",
     "cuda.cudadrv.devices": "cuda.devices", "cuda.cudadrv.driver": "cuda.driver", "cuda.cudadrv.error": "errors",
