@@ -200,7 +200,7 @@ def test_joined_arrays_are_converted_within_their_kind(of: Any) -> None:
 
 def test_edges_with_nan_in_the_order_of_sorts(gpu: vc.Runtime) -> None:
     x = np.float32([-1, 0, 1, 1.5, 2, 3, np.inf, np.nan])
-    for edges in ([1, 2, np.nan], [0, 1, np.nan, np.nan], [np.nan, 2, 1], [np.nan, np.nan], [np.nan, 1]):
+    for edges in ([1, 2, np.nan], [0, 1, np.nan, np.nan], [np.nan, 2, 1], [np.nan, np.nan], [np.nan, 1], [np.nan]):
         given = np.array(edges, np.float32)
         for right in (False, True):
             assert vnp.digitize(gpu.array(x), given, right).tolist() == np.digitize(x, given, right).tolist(), edges

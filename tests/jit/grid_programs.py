@@ -39,7 +39,7 @@ class Program:
     def __init__(self, seed: int, *, returns: bool) -> None:
         self._random, self._n_names, self._lines = random.Random(seed), 0, list[str]()
         body = _HEAD.strip().splitlines()
-        if returns:
+        if returns and self._random.random() < 0.5:  # else invocations return behind a barrier, if at all
             body += ["if i >= n:", "    return"]
         body += self._block(3, (), in_loop=False, returns=returns)
         self.body = "\n".join([*body, *_TAIL.strip().splitlines()])
@@ -53,10 +53,16 @@ class Program:
 
     def _statement(self, depth: int, counters: Sequence[str], *, in_loop: bool, returns: bool) -> list[str]:
         pick, c = self._random.random, self._random.randint(1, 9)
-        kind = self._random.choice(["exchange", "share", "own", "differ", "if", "for", "while", "leave", "total"])
+        kind = self._random.choice(
+            ["exchange", "share", "own", "differ", "if", "for", "while", "leave", "total", "wait", "repeat"]
+        )
         uniform = self._random.choice(["steps", "n", *counters])
         if kind == "exchange":
             return [f"y[i] = a + {c}", "vc.grid_barrier()", f"a = (a + y[(i + {c}) % n]) & 1023", "vc.grid_barrier()"]
+        if kind == "wait":
+            return ["vc.grid_barrier()"]
+        if kind == "repeat":
+            return [f"for _ in range({c} + a % 3):", f"    b = (3 * b + {uniform}) & 1023", "vc.grid_barrier()"]
         if kind == "share":
             first = ["tile[t] = (tile[t] + a) & 1023", *(["vc.grid_barrier()"] if pick() < 0.5 else []), "vc.barrier()"]
             return [*first, f"b = (b + tile[(t + {c}) % 16]) & 1023", "vc.barrier()"]

@@ -37,6 +37,35 @@ def test_an_iteration(gpu: vc.Runtime, n: int, steps: int) -> None:
     np.testing.assert_array_equal(device.numpy(), x)
 
 
+@vc.kernel(local_size=16)
+def after_a_loop(x, out, n):  # the result of a loop directly before the barrier lives across it
+    i = vc.global_id(0)
+    total = x[i]
+    for k in range(n):
+        total += x[i] * k
+    vc.grid_barrier()
+    out[i] = total
+
+
+@vc.kernel(local_size=16)
+def leaving(x, out, n):  # the last barrier is before the return, and is waited at again
+    i = vc.global_id(0)
+    for k in range(n):
+        vc.grid_barrier()
+        if x[i] == k:
+            return
+        out[i] += 1
+
+
+def test_results_of_loops_and_returns_behind_barriers(gpu: vc.Runtime) -> None:
+    x = np.arange(64, dtype=np.int32) % 7
+    device, sums, counts = gpu.array(x), gpu.zeros(64, np.int32), gpu.zeros(64, np.int32)
+    after_a_loop[4](device, sums, 4)
+    leaving[4](device, counts, 5)
+    np.testing.assert_array_equal(sums.numpy(), 7 * x)
+    np.testing.assert_array_equal(counts.numpy(), np.minimum(x, 5))
+
+
 def check(gpu: vc.Runtime, seed: int) -> None:
     """Compares a random program with what its generators give; those of odd seeds return early."""
     program, names = Program(seed, returns=bool(seed % 2)), dict[str, object]()

@@ -102,6 +102,16 @@ def test_repeated_commands_are_bounded_and_released(gpu: vc.Runtime, monkeypatch
         np.testing.assert_array_equal(nn.topk(x, 3)[0].numpy(), expected)
 
 
+def test_commands_stay_single_where_the_driver_has_no_memory(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: object) -> None:
+        raise vc.OutOfDeviceMemory(0, 0, 0, call="vkAllocateCommandBuffers")
+
+    monkeypatch.setattr(call_series, "RepeatedCommands", exhausted)
+    x = gpu.array(np.random.default_rng(0).normal(size=(5, 21)).astype(np.float32))
+    for _ in range(6):
+        np.testing.assert_array_equal(nn.topk(x, 3)[0].numpy(), np.sort(x.numpy(), axis=1)[:, :-4:-1])
+
+
 @pytest.mark.pure
 def test_temporary_memory_is_used_again_once_it_is_free() -> None:
     """Of slots 2 to 5, one after the other from the former: 4 has the place of 2; 5 is a result, 6 is larger."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from operator import methodcaller
@@ -67,8 +68,9 @@ class _Commands:
             with runtime.scheduler.device.lock:
                 pool, repeated = cached(runtime, _Commands, partial(_repeated, runtime))
                 if len(repeated) < _MOST_REPEATED:
-                    self.repeated = RepeatedCommands(pool, self.commands)
-                    repeated.add(self.repeated)
+                    with suppress(MemoryError):  # single commands need no memory of the driver
+                        self.repeated = RepeatedCommands(pool, self.commands)
+                        repeated.add(self.repeated)
 
 
 def _repeated(runtime: Runtime) -> tuple[CommandPool, WeakSet[RepeatedCommands]]:

@@ -215,10 +215,10 @@ class RepeatedCommands:
         handle: an array of one VkCommandBuffer, for `Recorder.execute`.
     """
 
-    __slots__ = ("__weakref__", "family", "handle")
+    __slots__ = ("__weakref__", "_pool", "family", "handle")
 
     def __init__(self, pool: CommandPool, commands: Sequence[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
-        command_buffer, self.family = pool.acquire(), pool.queue.family
+        command_buffer, self.family, self._pool = pool.acquire(), pool.queue.family, pool
         try:
             recorder = pool.device.retry(Recorder, pool.queue, command_buffer, _BEGIN_SECONDARY)
             for method, arguments in commands:

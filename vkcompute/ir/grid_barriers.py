@@ -38,7 +38,7 @@ class _Lifetimes:
     Attributes:
         kept: per number of a barrier, these values.
         all_kept: those of all barriers, in order of their definitions.
-        may_return: True if an invocation may return before the last barrier.
+        may_return: True if an invocation may return before a barrier.
     """
 
     def __init__(self, body: Region, plan: GridPlan, free: frozenset[Value]) -> None:
@@ -66,15 +66,16 @@ class _Lifetimes:
             ]
         self.all_kept = [value for value in uses if any(value in kept for kept in self.kept.values())]
         last = self._at[plan.barriers[-1]][0]
-        self.may_return = any(op.code == "return" and self._at[op][0] < last for op in ops)
+        left = [self._at[op][0] for op in ops if op.code == "return"]
+        self.may_return = any(at < last or any(start < at < stop for start, stop in loops) for at in left)
 
     def _count(self, region: Region) -> None:
         for op in region.ops:
             start, self._n = self._n, self._n + 1
             for inner in op.regions:
                 self._count(inner)
-            self._n += 1
-            self._at[op] = start, self._n
+            self._at[op] = start, self._n + 1  # the results of an operation come before the next one
+            self._n += 2
 
 
 def _is_live(uses: Sequence[int], here: int, loops: Sequence[tuple[int, int]]) -> bool:

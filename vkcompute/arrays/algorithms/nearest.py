@@ -132,7 +132,7 @@ class _Plan(NamedTuple):
     @property
     def n_stored(self) -> int:
         """The most distances per query that are in memory."""
-        return self.n_parts if self.k == 1 else max(self.n_chunks, self.k * self.length)
+        return self.n_parts if self.k == 1 else max(self.n_chunks, min(self.k, self.n_chunks) * self.length)
 
 
 def _planned(n: int, n_queries: int, width: int, k: int) -> _Plan:

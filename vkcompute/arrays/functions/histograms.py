@@ -69,7 +69,8 @@ def _ascends(edges: np.ndarray[Any, Any]) -> bool:
     """
     nans = np.isnan(edges)
     n, numbers = np.count_nonzero(nans), edges[~nans]
-    if edges.ndim == 1 and (numbers[1:] >= numbers[:-1]).all() and (not n or (numbers.size > 1 and nans[-n:].all())):
+    is_last = not n or edges.size == 1 or (numbers.size > 1 and nans[-n:].all())
+    if edges.ndim == 1 and (numbers[1:] >= numbers[:-1]).all() and is_last:
         return True
     if edges.ndim == 1 and (numbers[1:] <= numbers[:-1]).all() and nans[:n].all():
         return False
