@@ -57,7 +57,7 @@ class RandomState(Generator):
             ValueError: `a` is neither.
         """
         if a is None or np.ndim(a) > 1:
-            raise ValueError(f"choice: a is a sequence with one axis, or an integer; got {a!r:.60}")
+            raise ValueError(f"choice: a must be 1-dimensional or an integer; got {a!r:.60}")
         return super().choice(a, size, replace, p)
 
     def random_sample(self, size: Size = None) -> Array:
