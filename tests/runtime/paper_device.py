@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from happens_before import Access, Barrier, Event, Recorded, Replay, Seen, Submit, Wait
 
+from vkcompute.core.command import BEGIN_REUSABLE
 from vkcompute.core.interrupts import Guarded
 from vkcompute.errors import VulkanError
 from vkcompute.locks import Rank
@@ -131,9 +132,9 @@ class PaperPool:
 class PaperRecorder:
     """Stands for core's Recorder; a dispatch's command is its reads and writes, and so are a copy's regions."""
 
-    def __init__(self, queue: PaperQueue, handle: PaperCommands, *, reusable: bool = False) -> None:
+    def __init__(self, queue: PaperQueue, handle: PaperCommands, begin: Any = None) -> None:
         self.history, self.items = queue.device.history, handle
-        self.handle, self.ended, handle.reusable = handle, False, reusable
+        self.handle, self.ended, handle.reusable = handle, False, begin is BEGIN_REUSABLE
 
     def dispatch(self, reads: Any, writes: Any) -> None:
         self._add(Access("launch", reads, writes))

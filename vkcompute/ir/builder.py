@@ -317,12 +317,15 @@ class Builder:
 
 
 def _unwidened(value: Value, kind: Type) -> Value | None:
-    """Returns the integer of this type that was converted to a value with at least its bits; None if there is none."""
+    """Returns the integer of this type that was converted to a wider one; None if there is none.
+
+    Conversions between signed and unsigned numbers stay: conditions bound either one (ir/intervals.py).
+    """
     if not isinstance(value, Op) or value.code != "cast" or value.args[0].type is not kind:
         return None
     wide = value.type
     are_integers = isinstance(kind, Scalar) and isinstance(wide, Scalar) and kind.kind in "iu" and wide.kind in "iu"
-    return value.args[0] if are_integers and wide.bits >= kind.bits else None
+    return value.args[0] if are_integers and wide.bits > kind.bits else None
 
 
 class Branch:
