@@ -159,9 +159,9 @@ def test_casts(gpu: vc.Runtime, source: ir.Scalar, target: ir.Scalar) -> None:
 def test_a_cast_back_from_a_wider_integer_is_the_number() -> None:
     builder = ir.Builder(ir.Function("f"))
     number = builder.bitcast(builder.builtin("global_id"), ir.INT32)
-    for wide in (ir.INT64, ir.UINT64, ir.UINT32):
+    for wide in (ir.INT64, ir.UINT64):
         assert builder.cast(builder.cast(number, wide), ir.INT32) is number
-    for other in (ir.INT16, ir.FLOAT64):
+    for other in (ir.INT16, ir.UINT32, ir.FLOAT64):
         assert builder.cast(builder.cast(number, other), ir.INT32) is not number
 
 
