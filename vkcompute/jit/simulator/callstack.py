@@ -1,4 +1,4 @@
-"""The call stack of a simulated kernel: its locations in the source, found in Python's own frames."""
+"""The call stack of a simulated kernel: its locations in the source, from Python's own frames."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import vkcompute.numpy as vnp
 from vkcompute.pipelines.logistic.settings import Floats
+from vkcompute.pipelines.logistic.table import own_rows
 from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
@@ -99,7 +100,7 @@ class ArrayShard:
         self._graph = self._owner.enter_context(closing(graph))
 
     def _of_batch(self, part: slice, data: Array, targets: Array, batch: npt.NDArray[np.uint32]) -> Sums:
-        own = batch[(batch >= part.start) & (batch < part.stop)] - np.uint32(part.start)
+        own = own_rows(batch, part.start, part.stop)
         if not len(own):
             return ()
         order = self._runtime.array(own.astype(np.int32))

@@ -15,7 +15,7 @@ from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
 from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
 from vkcompute.pipelines.logistic.step import runs_shaders
-from vkcompute.pipelines.logistic.table import TILE_ROWS, upload
+from vkcompute.pipelines.logistic.table import TILE_ROWS, own_rows, upload
 from vkcompute.pipelines.logistic.wide import WideStep
 from vkcompute.runtime.groups.group import DeviceGroup
 from vkcompute.runtime.runtime import Runtime
@@ -110,8 +110,7 @@ class _Shard:
         """Launches the sums over the shard's rows, or over those in the batch. Returns False if the batch has none."""
         order, push = None, {}
         if batch is not None:
-            first, stop = self._rows.start, self._rows.stop
-            own = batch[(batch >= first) & (batch < stop)] - np.uint32(first)
+            own = own_rows(batch, self._rows.start, self._rows.stop)
             n, order = len(own), self._order
             if not n:
                 return False

@@ -67,6 +67,12 @@ def upload(runtime: Runtime, X: npt.NDArray[Any], targets: Floats, owner: ExitSt
     return chunks
 
 
+def own_rows(batch: npt.NDArray[np.uint32], first: int, stop: int) -> npt.NDArray[np.uint32]:
+    """Returns the rows of a batch from `first` to below `stop`, counted from `first`."""
+    rows: npt.NDArray[np.uint32] = batch[(batch >= first) & (batch < stop)] - np.uint32(first)
+    return rows
+
+
 def chunk_limit_nbytes(runtime: Runtime) -> int:
     """Maximum size of a chunk."""
     device = runtime.device
