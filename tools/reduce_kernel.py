@@ -7,7 +7,8 @@ subject() returns a Subject, which subject_of(function, arrays, numbers, n) make
 NumPy's, `numbers` are its last arguments, and `n` is the number of invocations of its one workgroup. The file imports
 both from reduce_kernel.
 
-The first run tells the fault; candidates must have the same one. Each runs in a process of its own. The interpreter of
+The first run tells the fault; candidates must have the same one. Each runs in a process of its own. After a hang, their
+limit follows from the time of a kernel without operations, and the result is confirmed by --limit. The interpreter of
 the tests computes what is expected, with barriers, shared memory and atomic operations, and refuses candidates that
 Vulkan leaves undefined, such as those with races. Wrong results are not seen of kernels with subgroups, with vectors,
 or with results of atomic operations, whose order is the driver's: these are reduced if they crash, hang or fail. Floats
@@ -58,7 +59,10 @@ workgroup_interpreter: Any = importlib.import_module("workgroup_interpreter")
 _CHILD = Path(__file__).with_name("module_run.py")
 _OUT = ROOT / "build" / "reduced"
 _FIRST_S = 120.0
-RIGHT = "right"
+"""For a process until its launch, and for the first launch: the driver's files are not in memory yet."""
+_GOOD_TIMES, _LEAST_S = 20, 1.0
+"""A candidate hangs after this multiple of a good kernel's time, and not before these seconds."""
+RIGHT, HUNG = "right", "hung"
 
 
 class Subject(NamedTuple):
@@ -120,7 +124,7 @@ class Fault:
 
     Args:
         subject: the kernel and its arguments.
-        limit_s: seconds after which a process counts as hung.
+        limit_s: seconds after which a launch counts as hung.
         plant: MODULE:FUNCTION, as module_run.py takes it.
         env: the environment of the processes, which selects the driver.
 
@@ -128,26 +132,39 @@ class Fault:
         outcome: the subject's.
         has_oracle: False if the interpreter cannot run the subject, so that wrong results are not seen.
         unseen: why.
+        limit_s: as given.
+        candidate_s: the limit for candidates, which is shorter after a hang.
 
     Raises:
         SetupError: a kernel without operations fails, too.
     """
 
     def __init__(self, subject: Subject, limit_s: float, plant: str = "", env: Mapping[str, str] = os.environ) -> None:
-        self._subject, self._limit_s, self._plant, self._env = subject, limit_s, plant, dict(env)
+        self._subject, self._plant, self._env = subject, plant, dict(env)
+        self.limit_s, self._launch_s = limit_s, 0.0
         self.unseen = self._unseen()
         self.has_oracle = not self.unseen
         empty = clone(subject.function)
         empty.body.ops = []
-        # The first process may take long: the driver's files are not in memory yet.
         if (outcome := self.outcome_of(empty, max(limit_s, _FIRST_S))) != RIGHT:
             raise SetupError(f"a kernel without operations fails, too, see to the driver and to --plant: {outcome}")
-        self.outcome = self.outcome_of(clone(subject.function))
+        self.candidate_s = limit_s
+        self.outcome = self.outcome_of(clone(subject.function), limit_s)
+        if self.outcome == HUNG:
+            self.outcome_of(empty, limit_s)  # once more, for its time with the driver's files in memory
+            self.candidate_s = min(limit_s, max(_LEAST_S, _GOOD_TIMES * self._launch_s))
 
     def __call__(self, function: ir.Function) -> bool:
         """Runs a candidate."""
+        return self._is_same(function, self.candidate_s)
+
+    def holds(self, function: ir.Function) -> bool:
+        """Runs a function with the whole limit, which candidates of a hang do not have."""
+        return self.candidate_s == self.limit_s or self._is_same(function, self.limit_s)
+
+    def _is_same(self, function: ir.Function, limit_s: float) -> bool:
         try:
-            return self.outcome_of(function) == self.outcome
+            return self.outcome_of(function, limit_s) == self.outcome
         except (Undefined, IrError):
             return False
 
@@ -163,38 +180,41 @@ class Fault:
             return f"the operation {error}"
         return ""
 
-    def outcome_of(self, function: ir.Function, limit_s: float | None = None) -> str:
-        """Returns RIGHT, "wrong", "hung", or the signal or status that ended the process.
-
-        Args:
-            limit_s: another limit than that of the fault.
+    def outcome_of(self, function: ir.Function, limit_s: float) -> str:
+        """Returns RIGHT, "wrong", HUNG, or the signal or status that ended the process.
 
         Raises:
             Undefined: the results are not defined.
         """
-        limit_s = self._limit_s if limit_s is None else limit_s
         approximate = is_approximate(function)
         wanted = expected(self._subject, function) if self.has_oracle else {}
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
-            self._write(source, function)
-            command = [sys.executable, str(_CHILD), str(source), str(target), self._plant]
-            try:
-                done = subprocess.run(command, env=self._env, capture_output=True, timeout=limit_s, check=False)
-            except subprocess.TimeoutExpired:
-                return "hung"
-            if done.returncode < 0:
-                return f"crashed by {signal.Signals(-done.returncode).name}"
-            if done.returncode:
-                return f"status {done.returncode}: {_last_line(done.stderr, folder)}"
-            if not self.has_oracle:
-                return RIGHT
+            self._write(source, function, limit_s)
+            if ending := self._ending([str(source), str(target), self._plant], _FIRST_S + limit_s, folder):
+                return ending
             with np.load(target) as results:
-                arrays = zip(results.values(), wanted.values(), strict=True)
-                right = all(are_right(one.reshape(-1), other, approximate=approximate) for one, other in arrays)
-                return RIGHT if right else "wrong"
+                seconds, *arrays = results.values()
+                self._launch_s = float(seconds)
+        if not self.has_oracle:
+            return RIGHT
+        pairs = zip(arrays, wanted.values(), strict=True)
+        right = all(are_right(one.reshape(-1), other, approximate=approximate) for one, other in pairs)
+        return RIGHT if right else "wrong"
 
-    def _write(self, path: Path, function: ir.Function) -> None:
+    def _ending(self, arguments: Sequence[str], limit_s: float, folder: str) -> str:
+        """Runs a process; returns how it ended, and an empty text if all went well."""
+        command = [sys.executable, str(_CHILD), *arguments]
+        try:
+            done = subprocess.run(command, env=self._env, capture_output=True, timeout=limit_s, check=False)
+        except subprocess.TimeoutExpired:
+            return HUNG
+        if done.returncode < 0:
+            name = signal.Signals(-done.returncode).name
+            return HUNG if name == "SIGALRM" else f"crashed by {name}"
+        return f"status {done.returncode}: {_last_line(done.stderr, folder)}" if done.returncode else ""
+
+    def _write(self, path: Path, function: ir.Function, limit_s: float) -> None:
         subject = self._subject
         arrays = {f"array{at}": array for at, array in enumerate(subject.arrays.values())}
         kinds = [push.type for push in function.pushes]
@@ -204,7 +224,7 @@ class Fault:
             for at, (number, kind) in enumerate(zip(numbers, kinds, strict=True))
         }
         spirv = np.frombuffer(ir.lower(function).spirv, np.uint8)
-        np.savez(path, spirv=spirv, n_arrays=len(arrays), n_pushes=len(pushes),
+        np.savez(path, spirv=spirv, n_arrays=len(arrays), n_pushes=len(pushes), limit_s=limit_s,
                  grid=subject.n // function.local_size[0], **arrays, **pushes)  # type: ignore[arg-type]  # fmt: skip
 
 
@@ -260,12 +280,22 @@ def _require_writable(folder: Path) -> None:
         raise SetupError(f"--out {folder} cannot be written: {error.strerror}; name another folder") from error
 
 
+def _reduced(subject: Subject, fault: Fault) -> ir.Function:
+    """Reduces a kernel, and confirms a hang by the whole limit; candidates get it from then on if that fails."""
+    result = reduced(subject.function, fault, lambda line: print(line, flush=True))
+    if fault.holds(clone(result)):
+        return result
+    print(f"not hung for {fault.candidate_s:.1f} s and more: once more by the whole limit", flush=True)
+    fault.candidate_s = fault.limit_s
+    return reduced(subject.function, fault, lambda line: print(line, flush=True))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Reduces a kernel. Returns 1 if no fault is seen, and 2 if it could not be run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", help="integers, or a file with subject()")
     parser.add_argument("number", type=int, nargs="?", default=0, help="of the random kernel")
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a process counts as hung")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a launch counts as hung")
     parser.add_argument("--plant", default="", metavar="MODULE:FUNCTION", help="a planted fault: changes the SPIR-V")
     parser.add_argument("--out", type=Path, default=_OUT, help="folder of the result (default: build/reduced)")
     options = parser.parse_args(argv)
@@ -284,7 +314,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"results are NOT compared, since the interpreter cannot run it: {fault.unseen}", flush=True)
     if fault.outcome == RIGHT:
         return 1
-    result = reduced(subject.function, fault, lambda line: print(line, flush=True))
+    result = _reduced(subject, fault)
     text, after = ir.text(result), size_of(result)
     (options.out / "kernel.txt").write_text(f"{text}\n")
     (options.out / "kernel.spv").write_bytes(ir.lower(clone(result)).spirv)

@@ -57,9 +57,13 @@ class _Search:
     def __init__(self, function: Function, fails: Fails, log: Callable[[str], None]) -> None:
         self.best, self._fails, self._log = clone(function), fails, log
         self._n_tries = 0
+        self._tried: set[str] = set()
 
     def remove_ranges(self) -> None:
-        """Removes ranges of operations from each region: all, then halves, and so on down to single ones."""
+        """Removes ranges of operations from each region: all, then halves, and so on down to single ones.
+
+        A region that grows, as one side of a branch takes its place, begins anew with all of its operations.
+        """
         at = 0
         while at < len(list(_regions(self.best.body))):
             length = max(1, len(self._removable(at)))
@@ -68,6 +72,8 @@ class _Search:
                 while start < len(ops := self._removable(at)):
                     if not self._try(dict.fromkeys(ops[start : start + length], _removed)):
                         start += length
+                    elif (n_now := len(self._removable(at))) > len(ops):
+                        start, length = 0, n_now
                 length //= 2
             at += 1
 
@@ -109,8 +115,9 @@ class _Search:
 
     def _keep(self, candidate: Function | None) -> bool:
         """Keeps a candidate if it is valid, smaller and still fails."""
-        if candidate is None or size_of(candidate) >= size_of(self.best):
+        if candidate is None or size_of(candidate) >= size_of(self.best) or (text := ir.text(candidate)) in self._tried:
             return False
+        self._tried.add(text)
         self._n_tries += 1
         if not self._fails(clone(candidate)):
             return False

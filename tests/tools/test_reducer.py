@@ -130,6 +130,35 @@ def subject() -> reduce_kernel.Subject:
     return reduce_kernel.subject_of(mixed.__wrapped__, arrays, [], 8)
 
 
+@pytest.mark.pure
+def test_a_region_that_a_branch_gives_way_to_is_halved_anew() -> None:
+    """A fault in the innermost of nested branches needs few candidates: not one per operation around it."""
+    subject, sizes = reduce_kernel.integers(5), list[int]()
+
+    def fails(function: ir.Function) -> bool:
+        sizes.append(size_of(function))
+        return {"loop", "xor"} <= {*codes(function)}
+
+    result = reduced(subject.function, fails)
+    assert size_of(result) <= 6
+    assert len(sizes) < 80
+
+
+@pytest.mark.pure
+def test_a_hang_that_the_whole_limit_does_not_confirm_is_reduced_anew(subject: reduce_kernel.Subject) -> None:
+    class Slow:
+        candidate_s, limit_s = 1.0, 9.0
+
+        def __call__(self, function: ir.Function) -> bool:
+            return self.candidate_s < self.limit_s or "xor" in codes(function)
+
+        def holds(self, function: ir.Function) -> bool:
+            return "xor" in codes(function)
+
+    fault: Any = Slow()
+    assert codes(reduce_kernel._reduced(subject, fault)) == ["xor", "store"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_faults_are_told_from_each_other(gpu: vc.Runtime, subject: reduce_kernel.Subject, tmp_path: Path) -> None:
     (tmp_path / "plants.py").write_text(PLANTS)
@@ -152,6 +181,24 @@ def straight(x: Any, out: Any) -> None:
     c = (b * a + x[i]) * (b + 9) - (a - i)
     d = (c - a) * (b + c) - x[i] * c
     out[i] = (d ^ b) * (c + 3) - d * a
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(("plant", "outcome"), [("crashes", "crashed by SIGSEGV"), ("hangs", reduce_kernel.HUNG)])
+def test_crashes_and_hangs_are_reduced_by_nine_tenths(
+    gpu: vc.Runtime, tmp_path: Path, plant: str, outcome: str
+) -> None:
+    """A hang's candidates get a limit of their own, not that of the kernel, and the result is confirmed by that."""
+    (tmp_path / "plants.py").write_text(PLANTS)
+    arrays = [np.arange(1, 9, dtype=np.int32), np.zeros(8, np.int32)]
+    subject = reduce_kernel.subject_of(straight.__wrapped__, arrays, [], 8)
+    fault = reduce_kernel.Fault(subject, 3, f"plants:{plant}", os.environ | {"PYTHONPATH": str(tmp_path)})
+    assert fault.outcome == outcome
+    assert fault.candidate_s <= fault.limit_s == 3
+    result = reduced(subject.function, fault)
+    assert "xor" in codes(result)
+    assert size_of(result) <= size_of(subject.function) / 10
+    assert fault.holds(clone(result))
 
 
 def _miscompiled(gpu: vc.Runtime, subject: reduce_kernel.Subject) -> Callable[[ir.Function], bool]:
