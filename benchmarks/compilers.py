@@ -176,7 +176,7 @@ def _counts(name: str, shaders: Sequence[Shader], refused: Mapping[str, Sequence
 def reason(message: str, name: str) -> str:
     """Returns an error without the names of the shader and of the device."""
     line = message.rpartition(f"cannot run {name}: ")[2].removeprefix(f"{name}: ").partition("\n")[0]
-    if line.startswith(f"{name} has "):  # what the device has, and a remedy, follow
+    if line.startswith((f"{name} has ", f"{name} needs ")):  # what the device has, and a remedy, follow
         line = line.removeprefix(f"{name} ").partition(";")[0]
     return shorten(line, _MAX_TEXT, placeholder=" …")
 

@@ -55,6 +55,8 @@ def test_a_reason_is_not_cut_in_a_word(compilers: ModuleType) -> None:
     assert len(reason) <= 200
     many = "sums has 10 storage buffers; V3D binds 8 at a time; pack several in one"
     assert compilers.reason(many, "sums") == "has 10 storage buffers"
+    narrow = "sums needs subgroups of 32 invocations; Adreno has 64 to 128; build it for such a device"
+    assert compilers.reason(narrow, "sums") == "needs subgroups of 32 invocations"
 
 
 def test_spills_and_refusals_are_counted_by_their_reasons(compilers: ModuleType) -> None:

@@ -10,6 +10,7 @@ import pytest
 import vkcompute as vc
 from vkcompute.core.features import DISABLED
 from vkcompute.core.physical import PhysicalDevice
+from vkcompute.runtime.launching.imitated_gpu import Compilation, Shader, compile_on
 from vkcompute.tile.device import block_target
 
 
@@ -37,6 +38,18 @@ def test_subgroups_have_the_reported_size() -> None:
         assert (sizes.numpy() == size).all()
         assert np.array_equal(sums.numpy(), x.reshape(-1, size).sum(1).repeat(size))
         assert block_target(gpu).subgroup_size == size
+
+
+def test_a_size_that_the_device_lacks_is_refused_before_the_driver_sees_it() -> None:
+    """Qualcomm's driver ends the process at a module for subgroups of 32, where it has 64 and 128."""
+    code = "layout(binding = 0) buffer A { uint a[]; }; void main() { a[0] = subgroupAdd(a[1]); }"
+    spirv = vc.glsl(f"#extension GL_KHR_shader_subgroup_arithmetic : require\nlayout(local_size_x = 64) in; {code}")
+    with vc.Runtime() as gpu:
+        shaders = [Shader("sum", spirv, subgroup_size=size) for size in (gpu.device.physical.subgroup_size, 256)]
+        right, refused = compile_on(gpu.device, shaders, with_assembly=False)
+    assert isinstance(right, Compilation) or "tell how it compiled" in str(right)
+    assert "sum needs subgroups of 256 invocations" in str(refused)
+    assert "has 1 to 128; build it for such a device" in str(refused)
 
 
 def test_block_programs_do_not_shuffle_where_no_size_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

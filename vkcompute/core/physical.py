@@ -213,6 +213,11 @@ class PhysicalDevice:
         return int(self.properties.get("minSubgroupSize", self.subgroup_size))
 
     @property
+    def max_subgroup_size(self) -> int:
+        """The most invocations per subgroup for which a pipeline may ask."""
+        return int(self.properties.get("maxSubgroupSize", self.subgroup_size))
+
+    @property
     def preserved_floats(self) -> tuple[int, ...]:
         """Widths of floats whose infinities, NaN and signs of zeros the device can be told to keep."""
         widths = 16, 32, 64
@@ -221,7 +226,7 @@ class PhysicalDevice:
     @property
     def varies_subgroups(self) -> bool:
         """True if the driver chooses among several sizes of subgroups for each pipeline that asks for none."""
-        return bool(self.min_subgroup_size < self.properties.get("maxSubgroupSize", self.subgroup_size))
+        return self.min_subgroup_size < self.max_subgroup_size
 
     @cached_property
     def subgroup_operations(self) -> frozenset[str]:

@@ -68,6 +68,8 @@ class CompiledProgram:
         device, interface = self._device, self._program.interface
         uses_subgroups = any(name.startswith("GroupNonUniform") for name in interface.capabilities)
         size = self._program.subgroup_size or device.physical.subgroup_size
+        asked = size if uses_subgroups and device.asks_for_subgroup_size else None
+        self._check_subgroup_size(asked)
         with ShaderModule(device, self._spirv) as shader:
             return ComputePipeline(
                 shader,
@@ -77,7 +79,7 @@ class CompiledProgram:
                 # Also if no launch is divided: NVIDIA's driver takes a pipeline of the same module from its cache, even
                 # if that one is not divisible. Each part is then the first one (H200, driver 580.159).
                 divisible=not interface.reads_num_workgroups,
-                subgroup_size=size if uses_subgroups and device.asks_for_subgroup_size else None,
+                subgroup_size=asked,
                 full_subgroups=uses_subgroups
                 and "computeFullSubgroups" in device.features
                 and self.local_size[0] % size == 0,
@@ -145,6 +147,16 @@ class CompiledProgram:
             raise ValueError(
                 f"{self._program.name} has workgroups of {self.local_size}, {x * y * z} invocations; {self._device} "
                 f"runs 1 to {most}, at most {sizes} along x, y and z; set another local size"
+            )
+
+    def _check_subgroup_size(self, asked: int | None) -> None:
+        """Raises ValueError for a size that Vulkan leaves undefined, at which drivers end the process."""
+        physical = self._device.physical
+        least, most = physical.min_subgroup_size, physical.max_subgroup_size
+        if asked is not None and not least <= asked <= most:
+            raise ValueError(
+                f"{self._program.name} needs subgroups of {asked} invocations; {self._device} has {least} to {most}; "
+                "build it for such a device"
             )
 
     def _check_size(self, nbytes: int, limit: str, what: str, remedy: str) -> None:
