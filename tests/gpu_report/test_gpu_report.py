@@ -30,85 +30,6 @@ from vkcompute.gpu_report.temporary import remove_abandoned
 
 MODULES = sorted({part.module for part in PARTS})
 
-FAULTY = """
-import os, signal, time
-from vkcompute.gpu_report.items import Unavailable
-
-def right(session): return {"ms": 1.5}
-def wrong(session): raise AssertionError("element 3 is 7, not 8")
-def missing(session): raise Unavailable("no such unit")
-def failed(session): raise ValueError(f"in {os.path.expanduser('~')}/secret.py")
-def crashed(session): print("words of a driver"); os.kill(os.getpid(), signal.SIGSEGV)
-def hung(session): time.sleep(60)
-def exits(session): os._exit(7)
-
-def items():
-    return {each.__name__: each for each in (right, wrong, missing, failed, crashed, hung, exits)} | {"last": right}
-"""
-
-
-@pytest.fixture
-def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment of processes that import the module `faulty_items`."""
-    (tmp_path / "faulty_items.py").write_text(FAULTY)
-    monkeypatch.syspath_prepend(tmp_path)
-    return os.environ | {"PYTHONFAULTHANDLER": ""}  # the fault handler writes behind a process's last words
-
-
-@pytest.mark.pure
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_a_crash_and_a_hang_cost_one_item(tmp_path: Path, faulty: dict[str, str]) -> None:
-    part = Part("faulty", "items with faults", "faulty_items", 60, 1.5)
-    made = Report(tmp_path / "report.json", [part])
-    PartRun(part, made.part("faulty"), None, made.save, faulty).run(60)
-    entry = read(made.path)["parts"][0]
-    assert [item["outcome"] for item in entry["items"]] == [
-        "right", "wrong", "missing", "failed", "crashed", "hung", "crashed", "right",
-    ]  # fmt: skip
-    texts = {item["name"]: item.get("text", "") for item in entry["items"]}
-    assert entry["items"][0]["figures"] == {"ms": 1.5}
-    assert "not 8" in texts["wrong"]
-    assert "SIGSEGV" in texts["crashed"]
-    assert "words of a driver" in texts["crashed"]
-    assert "status 7" in texts["exits"]
-    assert str(Path.home()) not in texts["failed"]
-    assert (entry["state"], entry["left"]) == ("done", [])
-
-
-@pytest.mark.pure
-def test_the_time_of_a_part_ends_it(tmp_path: Path, faulty: dict[str, str]) -> None:
-    part = Part("faulty", "items with faults", "faulty_items", 60)
-    made = Report(tmp_path / "report.json", [part])
-    PartRun(part, made.part("faulty"), None, made.save, faulty).run(0)
-    entry = read(made.path)["parts"][0]
-    assert entry["state"] == "cut"
-
-
-CRASHING = """
-import json, os, sys
-task = json.loads(sys.stdin.readline())
-names = list("abcdefgh")
-send = lambda **message: print(json.dumps(message), flush=True)
-send(items=names)
-for name in names[len(task["skipped"]):]:
-    send(start=name)
-    if name < "h":
-        os._exit(9)
-    send(end={"name": name, "outcome": "right", "seconds": 0})
-send(done=True)
-"""
-
-
-@pytest.mark.pure
-def test_no_number_of_crashes_keeps_later_items_from_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkcompute.gpu_report.process.python_command", lambda main: [sys.executable, "-Sc", CRASHING])
-    part = Part("crashing", "items that crash", "no_such_module_of_items", 60)
-    made = Report(tmp_path / "report.json", [part])
-    PartRun(part, made.part("crashing"), "²", made.save, os.environ).run(60)
-    entry = read(made.path)["parts"][0]
-    assert [item["outcome"] for item in entry["items"]] == ["crashed"] * 7 + ["right"]
-    assert (entry["state"], entry["left"]) == ("done", [])
-
 
 @pytest.mark.pure
 def test_a_module_that_does_not_import_fails_its_part(tmp_path: Path) -> None:
@@ -388,7 +309,7 @@ def items():
 @pytest.fixture
 def fake_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that puts other parts in place of those of a report."""
-    modules = {"fake_device": DEVICE, "no_device": DEVICE, "slow_items": SLOW, "faulty_items": FAULTY}
+    modules = {"fake_device": DEVICE, "no_device": DEVICE, "slow_items": SLOW}
     for name, source in modules.items():
         (tmp_path / f"{name}.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -461,7 +382,7 @@ def test_without_a_device_there_is_nothing_to_send(
 def test_a_driver_that_crashes_or_hangs_at_its_start_is_told(
     fake_parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fake_parts(Part("device", "a device", "faulty_items", 60))
+    fake_parts(Part("device", "a device", "slow_items", 60))
 
     crash = {"name": "chosen", "outcome": "crashed", "seconds": 0, "text": "the process ended by SIGSEGV"}
     for items, words, is_kept in (([crash], "SIGSEGV", True), ([], "not answered within 30 s, and may hang", False)):

@@ -152,7 +152,8 @@ def _make(report: Report, parts: Sequence[Part], device: str | None, minutes: fl
             left_s, entry = minutes * 60 - report.seconds, report.part(part.name)
             if left_s <= 0 and part.name != "device":
                 break
-            PartRun(part, entry, device, report.save, env).run(min(left_s, most_s), _Status(part))
+            limited = part.on(is_software=bool(report.data["device"] and report.data["device"]["is_software"]))
+            PartRun(limited, entry, device, report.save, env).run(min(left_s, most_s), _Status(part))
             if part.name == "device" and not report.data["device"] and not _described(report, entry):
                 report.data["state"] = "cut" if entry["state"] == "cut" else "no device"
                 print(_wrapped(f"no device: {_missing_device(entry, minutes)}"), file=sys.stderr, flush=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+_SOFTWARE_TIMES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,8 @@ class Part:
         title: a line for people.
         module: the module whose function `items` returns the items by name, relative to this package.
         limit_s: the most seconds before other parts run; a part that is cut continues after the last one.
-        item_limit_s: the most seconds of an item; then its process is killed, and a new one continues behind it.
+        item_limit_s: the most seconds of an item on a GPU; then its process is killed, and a new one continues behind
+            it.
     """
 
     name: str
@@ -23,6 +26,10 @@ class Part:
     module: str
     limit_s: float
     item_limit_s: float = 60.0
+
+    def on(self, *, is_software: bool) -> Part:
+        """Returns the part for a device: the largest sort of a block compiles for 20 seconds on SwiftShader."""
+        return replace(self, item_limit_s=self.item_limit_s * _SOFTWARE_TIMES) if is_software else self
 
     def item_names(self) -> list[str]:
         """Returns the names of its items; none if the module does not import, which the part's process will report."""
