@@ -250,9 +250,11 @@ ITEMS = (
     (".figures.devices", "chosen"), (".figures.rates", "launch"), (".figures.rates", "arithmetic int32"),
     (".figures.functions", "add"), (".figures.calls", "sum"), (".figures.overlap", "stream"),
     (".figures.statistics", "Python: loops"), (".checks.kernels", "barriers"), (".checks.arrays", "scans int32"),
-    (".checks.tables", "groups, many"), (".checks.tables", "sorted segments"),
-    (".checks.blocks", "loops"), (".checks.shaders", "multiply float32"), (".checks.scheduling", "a graph"),
-    (".checks.integers", "integers 0"), (".checks.matrices", "int8 to int32, 16 x 16 x 16"),
+    (".checks.tables", "groups, many"), (".checks.tables", "sorted segments"), (".checks.blocks", "loops"),
+    (".checks.shaders", "multiply float32"), (".checks.scheduling", "a graph"), (".checks.integers", "integers 0"),
+    (".checks.matrices", "int8 to int32, 16 x 16 x 16"),
+    pytest.param(".figures.overlap", "copy beside a kernel", marks=pytest.mark.queues),
+    pytest.param(".figures.overlap", "two chains of 8 workgroups", marks=pytest.mark.queues),
 )  # fmt: skip
 
 
