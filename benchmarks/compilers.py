@@ -178,6 +178,8 @@ def reason(message: str, name: str) -> str:
     line = message.rpartition(f"cannot run {name}: ")[2].removeprefix(f"{name}: ").partition("\n")[0]
     if line.startswith((f"{name} has ", f"{name} needs ")):  # what the device has, and a remedy, follow
         line = line.removeprefix(f"{name} ").partition(";")[0]
+    elif line.startswith("the compiler for "):  # the driver's words follow
+        line = line.partition(": ")[0].replace(" no answer", " gave no answer")
     return shorten(line, _MAX_TEXT, placeholder=" …")
 
 

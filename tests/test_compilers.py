@@ -57,6 +57,8 @@ def test_a_reason_is_not_cut_in_a_word(compilers: ModuleType) -> None:
     assert compilers.reason(many, "sums") == "has 10 storage buffers"
     narrow = "sums needs subgroups of 32 invocations; Adreno has 64 to 128; build it for such a device"
     assert compilers.reason(narrow, "sums") == "needs subgroups of 32 invocations"
+    late = "sums: the compiler for freedreno 740 no answer within 60 s: words of a driver"
+    assert compilers.reason(late, "sums") == "the compiler for freedreno 740 gave no answer within 60 s"
 
 
 def test_spills_and_refusals_are_counted_by_their_reasons(compilers: ModuleType) -> None:
