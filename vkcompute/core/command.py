@@ -118,7 +118,8 @@ class Recorder:
         self._execute = fn.vkCmdExecuteCommands
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_BARRIER) if self.transfer_only else (_WORK_STAGES, _WORK_BARRIER)
         self.barrier = partial(self._barrier, handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
-        vk.check(fn.vkBeginCommandBuffer(handle, begin or _BEGIN_ONCE), "vkBeginCommandBuffer", queue)
+        if (result := fn.vkBeginCommandBuffer(handle, begin or _BEGIN_ONCE)) < 0:
+            vk.check(result, "vkBeginCommandBuffer", queue)
 
     def dispatch(
         self,
@@ -194,7 +195,8 @@ class Recorder:
         finally:
             if results:
                 self.ended = True
-        vk.check(results[0], "vkEndCommandBuffer")
+        if results[0] < 0:
+            vk.check(results[0], "vkEndCommandBuffer")
 
     def timestamp(self, pool: Any, index: int) -> None:
         """Writes the time at which all earlier commands have completed."""

@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from vkcompute.dtypes import float_rule
+from vkcompute.dtypes import process_float, scoped_float
 from vkcompute.errors import shorten_traceback, warn_caller
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.arguments import Arguments, Grouped, fields_in, leaves, replaced, without_numbers
@@ -81,7 +81,7 @@ class GraphedFunction(Generic[_P, _R]):
             runtime.require_open()
             memory = Grouped.of(arguments.arrays)
             recorded = recordings_of(runtime, owner)
-            key = arguments.key, memory.pattern, float_rule()
+            key = arguments.key, memory.pattern, scoped_float.get(), process_float[0]
             recording = before = recorded.get(key)
             if recording is None or not recording.watched.is_current():
                 self._warn_of_numbers(key, recorded)

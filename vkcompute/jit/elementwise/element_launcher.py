@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
+from math import prod
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import first_index, is_unaligned
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
@@ -315,6 +317,21 @@ class ElementLauncher:
             runtime.plans[results_key] = weakref.ref(specialization), results
         self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if specialization.single else outs
+
+    def computed(self, args: tuple[Any, ...], runtime: Context, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Launches the function on arrays of a runtime, and numbers; returns the result as a new array.
+
+        As many arguments as the function has parameters; of the shape and the dtype that they give.
+        Nothing is recorded or traced.
+        """
+        nbytes = prod(shape) * dtype.itemsize
+        out = Array.whole(runtime, runtime.device.result_buffer(nbytes), shape, dtype, nbytes)
+        bound = *args, out
+        keys = [arg.launch_key if type(arg) is Array else type(arg) for arg in bound]
+        plan = runtime.plans.get((self._arguments.plan_key, *keys))
+        if plan is None or plan.enqueue(bound, None) is None:
+            self(args, {}, out)
+        return out
 
     def _new_results(self, args: tuple[Any, ...], keys: list[Any]) -> tuple[tuple[Array, ...], Any]:
         """Returns new arrays like the results of the last call with such arguments, and its specialization.

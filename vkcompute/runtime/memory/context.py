@@ -64,16 +64,10 @@ class Context(Handle):
         if loss is not None:
             raise again(loss)
 
-    def add_pending(self, array: Any, *, recorded: bool = True) -> None:
-        """Registers an array that is still to be computed.
-
-        Args:
-            recorded: False if it has its elements already, so that it belongs to no recording.
-        """
-        if recorded and self.scheduler.recordings and (recorder := self.scheduler.recording()) is not None:
-            recorder.own(array)  # before other threads can see the array: they leave it to the recording
-        key = id(array)
-        self.pending[key] = Reader(array, partial(self.pending.pop, key))
+    def own(self, array: Any) -> None:
+        """Makes a new lazy array one of this thread's recording, before other threads see it: they leave it to that."""
+        if (recorder := self.scheduler.recording()) is not None:
+            recorder.own(array)
 
     def compute_pending(self) -> None:
         """Computes all arrays that are still to be computed."""
