@@ -1,7 +1,7 @@
 """The host's time per call of small functions, in microseconds and in bare launches, beside PyTorch's on the CPU.
 
-The unit is `vc.elementwise("x + y")(x, y, out=out)` of the commit in UNIT, measured from a worktree of it before and
-after each call, so that neither a faster launch nor the machine's speed moves it. Without git's history it is the
+The unit is `vc.elementwise("x + y")(x, y, out=out)` of the commit in UNIT, measured from a worktree of it in turn with
+each call, so that neither a faster launch nor the machine's speed moves it. Without git's history it is the
 present launch, and the output says so. A time is CPU time of the threads that run Python; the drivers' threads, and
 waits for the device, do not count. PyTorch's has the work, too, since it computes in the call.
 """
@@ -36,6 +36,7 @@ import vkcompute.numpy as vnp  # noqa: E402
 from vkcompute import nn  # noqa: E402
 
 UNIT = "6547ca94"
+TURNS = 8
 RECORD = HERE / "results" / "host.json"
 N = 64
 
@@ -254,13 +255,22 @@ def compute(result: Any) -> None:
             array.compute()
 
 
-def measured(case: Case, gpu: vc.Runtime, bare: Callable[[], float], calls: int, rounds: int) -> dict[str, Any]:
-    """Returns a row: microseconds of a call, of PyTorch's, and the unit around it."""
-    before = bare()
-    ours = per_call_us(lambda: compute(case.ours()), gpu.wait, calls, rounds)
-    theirs = None if case.theirs is None else per_call_us(case.theirs, lambda: None, calls, rounds)
-    unit_us = min(before, bare())
-    return {"name": case.name, "us": ours, "torch_us": theirs, "unit_us": unit_us, "launches": ours / unit_us}
+def measured(case: Case, gpu: vc.Runtime, bare: Callable[[], float], calls: int, turns: int) -> dict[str, Any]:
+    """Returns a row: the least microseconds of a call, of PyTorch's and of the unit, measured by turns.
+
+    What else runs on the machine comes and goes: of many short turns, some are without it, for each of the three.
+    """
+    ours, theirs, units = list[float](), list[float](), [bare()]
+    for _ in range(turns):
+        ours.append(per_call_us(lambda: compute(case.ours()), gpu.wait, calls, ROUNDS))
+        if case.theirs is not None:
+            theirs.append(per_call_us(case.theirs, lambda: None, calls, ROUNDS))
+        units.append(bare())
+    us, unit_us = min(ours), min(units)
+    return {
+        "name": case.name, "us": us, "torch_us": min(theirs, default=None), "unit_us": unit_us,
+        "launches": us / unit_us,
+    }  # fmt: skip
 
 
 def line(row: dict[str, Any], earlier: dict[str, float]) -> str:
@@ -292,7 +302,7 @@ def main() -> int:
     if find_spec("torch") is not None:
         import torch  # type: ignore[no-redef]
     records = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    calls, rounds = (2, 1) if options.smoke else (CALLS, ROUNDS)
+    calls, turns = (2, 1) if options.smoke else (CALLS, TURNS)
     with vc.default_runtime() as gpu, unit() as (bare, said):
         a = Data(gpu.array, values())
         t = None if torch is None else Data(torch.tensor, values())
@@ -312,7 +322,7 @@ def main() -> int:
         rows = []
         for case in every:
             if options.only is None or options.only in case.name:
-                rows.append(measured(case, gpu, bare, calls, rounds))
+                rows.append(measured(case, gpu, bare, calls, turns))
                 print(line(rows[-1], earlier), flush=True)
     result = {**about, "unit": said, "rows": rows}
     if options.json:
