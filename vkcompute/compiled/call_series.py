@@ -142,7 +142,8 @@ class Series:
         writes = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._writes]
         reads = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._reads]
         n = len(self._work)
-        known.count(runtime)
+        if known.repeated is None:
+            known.count(runtime)
         scheduler, commands = runtime.scheduler, known.commands
         if not scheduler.enqueue_series(commands, writes, reads, self._costs, n, self._copied, known.repeated):
             return False

@@ -11,6 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from vkcompute.deferred_calls import waiting
 from vkcompute.dtypes import process_float, scoped_float
 from vkcompute.errors import shorten_traceback, warn_caller
 from vkcompute.runtime.bounded_cache import BoundedCache
@@ -206,7 +207,8 @@ class _Recorded:
         fed = [draw() for draw in self.draws]  # these live until the run is launched
         given = [*spans, *[array.span for array in fed], *[(device.result_buffer(n), 0, n) for n in self.new]]
         graph.start(Choice(_NO_KEY, given, {}))
-        runtime.scheduler.unlocked()
+        if waiting or runtime.scheduler.is_ahead:
+            runtime.scheduler.unlocked()
 
         def array(leaf: Any) -> Any:
             if type(leaf) is not _View:

@@ -433,9 +433,8 @@ def current_runtime(operand: _Holder | None = None) -> Runtime:
 
 def _usable() -> list[Runtime]:
     """Returns the open runtimes of this process."""
-    return [
-        context for context in contexts() if isinstance(context, Runtime) and not (context.closed or context.inherited)
-    ]
+    pid = os.getpid()
+    return [context for context in contexts() if context._open and context._pid == pid and isinstance(context, Runtime)]
 
 
 def _close_all() -> None:

@@ -66,7 +66,6 @@ class CallPlan:
 
     def run(self, runtime: Runtime, arrays: Sequence[Array]) -> Any:
         """Runs the steps, and returns the results."""
-        runtime.require_open()
         for array in arrays:
             if array._expression is not None:
                 array.compute()

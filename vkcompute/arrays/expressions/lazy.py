@@ -187,14 +187,17 @@ def pending(
         tracer.made(array)
     reference = context.pending[id(array)]
     for operand in operands:
-        if type(operand) is Array:
-            if (expression := operand._expression) is not None:
-                if len(expression.readers) < _MOST_READERS:
-                    expression.readers.append(reference)
-                else:
-                    operand.compute()  # else it could be computed with each of any number of readers
-            if operand._expression is None:  # also if another thread has computed it meanwhile
-                (operand._buffer or operand.buffer).add_reader(reference)
+        if type(operand) is not Array:
+            continue
+        if (expression := operand._expression) is not None:
+            if len(expression.readers) < _MOST_READERS:
+                expression.readers.append(reference)
+            else:
+                operand.compute()  # else it could be computed with each of any number of readers
+            if operand._expression is not None:
+                continue
+        # in memory, also if another thread has computed it meanwhile
+        (operand._buffer or operand.buffer).add_reader(reference)
     if not fuses:
         array.compute()
     return array

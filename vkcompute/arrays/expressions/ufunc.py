@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.dtype_rules import RULES, Types
+from vkcompute.arrays.expressions.lazy import Lazy
 from vkcompute.arrays.expressions.promotion import (
     BOOL,
     Operand,
@@ -54,10 +55,10 @@ def apply(name: str, *operands: Any) -> Array:
             has_numbers = True
             continue
         expression: Any = x._expression
-        if type(expression) is lazy.Lazy:
-            key.append(expression.structure)
+        if expression is None:
+            key.append(x._dtype.char)
         else:
-            key.append(x._dtype.char if expression is None else lazy.part_of(x))
+            key.append(expression.structure if type(expression) is Lazy else lazy.part_of(x))
         if context is None:
             context, shape = x.runtime, x._shape
         else:

@@ -128,7 +128,7 @@ class Generator(Variates):
         self, function: Callable[..., None], out: Array, per_block: int, *per_element: Array, also: Any = ()
     ) -> Array:
         """Fills an array with one axis; `per_element` have an element per number."""
-        n_blocks = -(-out.size // per_block)
+        n_blocks = -(-out._shape[0] // per_block)
         start, keys = self._take(n_blocks)
         for first in range(0, n_blocks, _MOST_BLOCKS):
             blocks = min(n_blocks - first, _MOST_BLOCKS)
@@ -158,8 +158,8 @@ class Generator(Variates):
     @drawn_per_run
     def _floats(self, names: str, runtime: Runtime, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         double = dtype == np.float64
-        result = new_result(runtime, shape, dtype)
-        flat = Array.whole(runtime, result.buffer, (result.size,), dtype, result.nbytes)
+        result, size = new_result(runtime, shape, dtype), math.prod(shape)
+        flat = Array.whole(runtime, result._buffer or result.buffer, (size,), dtype, size * dtype.itemsize)
         self._fill(getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4)
         return result
 

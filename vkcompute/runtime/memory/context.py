@@ -150,7 +150,7 @@ class Reader(weakref.ref[Any]):
     def is_done(self) -> bool:
         """True if the array no longer needs the buffer: it is computed, or nobody has it."""
         array = self()
-        return array is None or not array.is_pending
+        return array is None or array._expression is None
 
     def compute(self) -> None:
         """Computes the array after those that need it: it may be computed with them.

@@ -330,7 +330,8 @@ class Scheduler:
                 reads = [*before.reads, *reads]
                 self.restore([where[0] for where in before.reads])
             compute_readers(writes)
-            self.callbacks.run()
+            if self.callbacks or waiting:
+                self.callbacks.run()
             target = self._only or self.placement.choose(writes, reads, None, family)
             if target.load + cost.load * times > 1:
                 target.flush()
