@@ -49,7 +49,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.host_data import HostArray
 from vkcompute.runtime.memory.layout import lengths
-from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, constant, runtime_of
 
 _LOCAL, _MOST_KEPT = 128, 64
 _MOST_BLOCKS = 1 << 22  # of a launch, so that a binding holds their numbers
@@ -430,20 +430,20 @@ class Generator(Variates):
         runtime = self._runtime()
         if replace:
             sums = np.minimum(np.rint(np.cumsum(p)[:-1] * 2.0**32), 2.0**32 - 1).astype(np.uint32)
-            table = runtime.array(sums if n > 1 else np.array([2**32 - 1], np.uint32))
+            table = constant(runtime, sums if n > 1 else np.array([2**32 - 1], np.uint32))
             flat = temporary(runtime, (n_taken,), np.dtype(np.int32))
             self._fill(distributions.fill_choice, flat, 4, also=(table, int(np.flatnonzero(p)[-1])))
             return astype(flat, default_int(runtime))
         # P. Efraimidis, P. Spirakis: Weighted random sampling with a reservoir. 2006.
         with np.errstate(divide="ignore"):
             waits = self.standard_exponential(n, np.float32).numpy().astype(np.float64) / p
-        return runtime.array(np.argsort(waits)[:n_taken].astype(default_int(runtime)))
+        return constant(runtime, np.argsort(waits)[:n_taken].astype(default_int(runtime)))
 
 
 def _on_device(runtime: Runtime, parameter: HostArray) -> Array:
     """Returns a parameter on the device. That of a single number is kept for later calls, which only read it."""
     if parameter.ndim or runtime.scheduler.recordings:
-        return runtime.array(parameter)
+        return constant(runtime, parameter)
     kept = cached(runtime, _on_device, _Kept, release=_Kept.clear)
     key = parameter.dtype, parameter.tobytes()
     array = kept.get(key)
