@@ -441,8 +441,9 @@ def constant(runtime: Runtime, data: HostArray) -> Array:
 
 def _usable() -> list[Runtime]:
     """Returns the open runtimes of this process."""
-    pid = os.getpid()
-    return [context for context in contexts() if context._open and context._pid == pid and isinstance(context, Runtime)]
+    return [
+        context for context in contexts() if isinstance(context, Runtime) and not (context.closed or context.inherited)
+    ]
 
 
 def _close_all() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, TypeVar
 
 from vkcompute.core.device import Device
-from vkcompute.core.lifetime import Handle
+from vkcompute.core.lifetime import Handle, process
 from vkcompute.errors import again
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.memory.transfers import Transfers
@@ -58,7 +57,7 @@ class Context(Handle):
             DeviceLost: its device is lost.
         """
         loss = self.device.loss
-        if self._open and loss is None and self._pid == os.getpid():  # as below, in one call
+        if self._open and loss is None and self._pid == process[0]:  # as below, in one call
             return
         super().require_open()
         if loss is not None:
