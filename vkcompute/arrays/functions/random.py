@@ -158,9 +158,9 @@ class Generator(Variates):
     @drawn_per_run
     def _floats(self, names: str, runtime: Runtime, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         double = dtype == np.float64
-        result, size = new_result(runtime, shape, dtype), math.prod(shape)
-        flat = Array.whole(runtime, result._buffer or result.buffer, (size,), dtype, size * dtype.itemsize)
-        self._fill(getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4)
+        result = new_result(runtime, shape, dtype)
+        function = getattr(distributions, f"fill_{names}{'_double' if double else ''}")
+        self._fill(function, _flat(result), 2 if double else 4)
         return result
 
     @drawn_per_run
@@ -170,15 +170,16 @@ class Generator(Variates):
         """Returns numbers of a distribution whose parameters broadcast to the shape."""
         runtime = self._runtime()
         shape = shape_for(size, *[parameter.shape for parameter in parameters])
-        flat = temporary(runtime, (math.prod(shape),), as_dtype(dtype))
-        if flat.size:
-            arrays = [_on_device(runtime, parameter) for parameter in parameters]
+        result = new_result(runtime, shape, as_dtype(dtype))
+        if (flat := _flat(result))._shape[0]:
             given = [
-                grouped(array.broadcast_to(shape), (len(shape),)) if array.ndim else array.viewed(0, flat.shape, (0,))
-                for array in arrays
+                grouped(constant(runtime, parameter).broadcast_to(shape), (len(shape),))
+                if parameter.ndim
+                else _repeated(runtime, parameter, flat._shape[0])
+                for parameter in parameters
             ]
             self._fill(function, flat, 4 if function is distributions.fill_integers else 1, *given)
-        return flat.reshape(shape)
+        return result
 
     # -- uniform and normal numbers -----------------------------------------------------------------------------------
 
@@ -284,7 +285,10 @@ class Generator(Variates):
         word = given[0].dtype
         function = distributions.fill_integers if word.itemsize == 4 else distributions.fill_long_integers
         drawn = self._of_parameters(function, size, word, given)
-        return apply("add", astype(drawn, wanted), _on_device(runtime, starts))
+        converted = astype(drawn, wanted)
+        if not starts.ndim and not starts:
+            return converted
+        return apply("add", converted, constant(runtime, starts) if starts.ndim else _repeated(runtime, starts))
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> Array:
         """Returns Poisson variates, in the default integer.
@@ -440,16 +444,24 @@ class Generator(Variates):
         return constant(runtime, np.argsort(waits)[:n_taken].astype(default_int(runtime)))
 
 
-def _on_device(runtime: Runtime, parameter: HostArray) -> Array:
-    """Returns a parameter on the device. That of a single number is kept for later calls, which only read it."""
-    if parameter.ndim or runtime.scheduler.recordings:
-        return constant(runtime, parameter)
-    kept = cached(runtime, _on_device, _Kept, release=_Kept.clear)
-    key = parameter.dtype, parameter.tobytes()
-    array = kept.get(key)
-    if array is None:
-        array = kept[key] = runtime.array(parameter)
-    return array
+def _flat(array: Array) -> Array:
+    """Returns the elements of a new array along one axis."""
+    size, dtype = math.prod(array._shape), array._dtype
+    return Array.whole(array.runtime, array._buffer or array.buffer, (size,), dtype, size * dtype.itemsize)
+
+
+def _repeated(runtime: Runtime, parameter: HostArray, n: int | None = None) -> Array:
+    """Returns a number on the device, or a view that repeats it `n` times; they are kept for later calls to read."""
+    if runtime.scheduler.recordings:
+        array = constant(runtime, parameter)
+        return array if n is None else array.viewed(0, (n,), (0,))
+    kept = cached(runtime, _repeated, _Kept, release=_Kept.clear)
+    key = parameter.dtype, parameter.tobytes(), n
+    known = kept.get(key)
+    if known is None:
+        array = runtime.array(parameter)
+        known = kept[key] = array if n is None else array.viewed(0, (n,), (0,))
+    return known
 
 
 class _Kept(BoundedCache[Any, Array]):
