@@ -65,8 +65,8 @@ class AccessHistory:
                 if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
                     dependencies[writer] = written
             segment.reads[timeline] = task
-        if len(segments) > 1:
-            self._join(segments)
+        if len(segments) == len(self._segments) > 1:
+            self._join()
 
     def write(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a write of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
@@ -229,8 +229,12 @@ class AccessHistory:
         self.needs_pruning = len(segments) > self._limit
         return tiles
 
-    def _join(self, segments: Sequence[_Segment]) -> None:
-        """Makes neighbours with the same history one segment: few are registered faster, and one much faster."""
+    def _join(self) -> None:
+        """Makes neighbours with the same history one segment: few are registered faster, and one much faster.
+
+        For a read of all alone: after one of a part, the next read of that part would divide them again.
+        """
+        segments = self._segments
         joined, start = list[_Segment](), segments[0].start
         for segment, other in zip_longest(segments, segments[1:]):
             writer, written, reads = segment.writer, segment.written, segment.reads
@@ -239,10 +243,8 @@ class AccessHistory:
                     segment if segment.start == start else _Segment(start, segment.stop, writer, written, reads)
                 )
                 start = segment.stop
-        if len(joined) < len(segments):
-            position = self._segments.index(segments[0])
-            self._segments[position : position + len(segments)] = joined
-            self.needs_pruning = len(self._segments) > self._limit
+        self._segments = joined
+        self.needs_pruning = len(joined) > self._limit
 
     def _split(self, position: int, at: int) -> int:
         """Splits the segment at a position; returns the position of its second part."""
