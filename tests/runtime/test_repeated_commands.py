@@ -1,15 +1,19 @@
-"""Series that are one command from their third launch on: several threads, Ctrl-C, and a runtime that is closed."""
+"""Series and runs of functions that are one command of a batch: threads, Ctrl-C, and a runtime that is closed."""
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
 from faults import interrupted, watched
+from happens_before import races
 from runtimes import open_runtime
+from sync_trace import traced
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
@@ -157,3 +161,54 @@ def test_a_runtime_is_closed_while_threads_repeat_series(timelines: int, recorde
             in_threads([run, run, close])
             del gpu, run, close
     assert recorded
+
+
+@vc.graph
+def moved(x: vc.Array, state: vc.Array) -> tuple[vc.Array, vc.Array]:
+    """Updates `state` in place, twice; returns new arrays from before and after."""
+    before = state * 2
+    state += x
+    state *= x
+    return before, state + before
+
+
+@pytest.mark.parametrize("options", [{"timelines": 1}, {"timelines": 3}, {"submit_limit_s": 1e-9}], ids=str)
+def test_runs_of_functions_are_in_order_with_the_batch_around_them(options: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    x_host, state_host = (rng.integers(-2, 3, N).astype(np.float32) for _ in range(2))
+    with traced() as trace, open_runtime(**options) as gpu:
+        x, state = gpu.array(x_host), gpu.array(state_host)
+        for number in range(12):
+            rows = []
+            for _ in range(1 + number % 3):  # several runs without a wait
+                add(state, x, out=state)
+                rows += moved(x, state)
+                multiply(rows[-1], x, out=x)
+                before = (state_host + x_host) * 2
+                state_host = (state_host + x_host + x_host) * x_host
+                rows += before, state_host + before
+                x_host = (state_host + before) * x_host
+            results, expected = ([row for at, row in enumerate(rows) if at % 4 // 2 == side] for side in (0, 1))
+            for result, right in zip([*results, x, state], [*expected, x_host, state_host], strict=True):
+                np.testing.assert_array_equal(result.numpy(), right)
+            x_host, state_host = x_host % 3 - 1, state_host % 3 - 1
+            x.write(x_host)
+            state.write(state_host)
+    assert not races(trace.history)
+    is_joined = "submit_limit_s" not in options and not gpu.scheduler.submits_early
+    assert (trace.n_executed >= 12) is is_joined
+
+
+def test_a_function_is_forgotten_while_its_run_is_in_a_batch() -> None:
+    with watched(), open_runtime() as gpu:
+        x, value = gpu.full(N, 2.0, np.float32), 2.0
+        for number in range(40):
+            doubled = vc.graph(lambda array: array * 2 + 1)
+            results = [doubled(x) for _ in range(3)]
+            del doubled  # the recording ends with the function
+            gc.collect()
+            expected, value = 2 * value + 1, float(number)
+            x.fill(value)
+            if number % 8 == 7:  # else the next ones join the batch
+                assert all((result.numpy() == expected).all() for result in results)
+        del results, x

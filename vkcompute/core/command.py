@@ -222,15 +222,20 @@ class RepeatedCommands:
     def __init__(self, pool: CommandPool, commands: Sequence[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
         command_buffer, self.family, self._pool = pool.acquire(), pool.queue.family, pool
         try:
-            recorder = pool.device.retry(Recorder, pool.queue, command_buffer, _BEGIN_SECONDARY)
+            recorder = pool.device.retry(Recorder, pool.queue, command_buffer, BEGIN_SECONDARY)
             for method, arguments in commands:
                 method(recorder, *arguments)
             recorder.end_commands()
-            self.handle = vk.ffi.new("VkCommandBuffer[]", [command_buffer])
+            self.handle = array_of(command_buffer)
         except BaseException:
             pool.discard(command_buffer)
             raise
         pool.release_with(self, command_buffer)
+
+
+def array_of(command_buffer: Any) -> Any:
+    """Returns an array of one command buffer, for `Recorder.execute`."""
+    return vk.ffi.new("VkCommandBuffer[]", [command_buffer])
 
 
 _NULL = vk.NULL
@@ -238,7 +243,7 @@ _WORK_STAGES = _STAGE_COMPUTE | _STAGE_TRANSFER
 _BEGIN_ONCE = vk.struct("VkCommandBufferBeginInfo", flags=_ONE_TIME)
 BEGIN_REUSABLE = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS)
 _INHERITANCE = vk.struct("VkCommandBufferInheritanceInfo")
-_BEGIN_SECONDARY = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS, pInheritanceInfo=_INHERITANCE)
+BEGIN_SECONDARY = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS, pInheritanceInfo=_INHERITANCE)
 _WORK_BARRIER = vk.struct(
     "VkMemoryBarrier",
     srcAccessMask=_SHADER_WRITE | _TRANSFER_WRITE,
