@@ -128,7 +128,7 @@ class GraphedFunction(Generic[_P, _R]):
 
 
 def graph(function: Callable[_P, _R]) -> GraphedFunction[_P, _R]:
-    """Returns a function whose calls replay a recording of it, by one submit; also a decorator.
+    """Returns a function whose calls replay a recording of it, by at most one submit; also a decorator.
 
     The first call with arguments of some layouts records the launches of `function` and runs them. A later one with
     arrays of the same shapes, strides and dtypes, which overlap alike, runs them again, with new arrays as results.

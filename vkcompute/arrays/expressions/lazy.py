@@ -85,7 +85,7 @@ class Lazy:
                     order = dict(zip(distinct, numbers, strict=False))
                     numbers, parameters = tuple(map(order.__getitem__, keys)), distinct.values()
                 launcher = structure.launchers.get(numbers) or structure.launcher(numbers)
-                return launcher.computed(tuple(parameters), array.runtime, array._shape, array._dtype)
+                return launcher.computed(tuple(parameters), array)
         return _computed(array)
 
     def _parameters(self, array: Array) -> Sequence[Any]:

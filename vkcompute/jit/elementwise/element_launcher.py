@@ -44,7 +44,6 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import first_index, is_unaligned
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
@@ -318,12 +317,14 @@ class ElementLauncher:
         self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if specialization.single else outs
 
-    def computed(self, args: tuple[Any, ...], runtime: Context, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """Launches the function on arrays of a runtime, and numbers; returns the result as a new array.
+    def computed(self, args: tuple[Any, ...], like: Array) -> Array:
+        """Launches the function, while nothing is recorded or traced; returns the result as a new array.
 
-        As many arguments as the function has parameters; of the shape and the dtype that they give.
-        Nothing is recorded or traced.
+        Args:
+            args: as many as the function has parameters: arrays in memory and numbers.
+            like: an array of the runtime, the shape and the dtype of the result, without memory.
         """
+        runtime, shape, dtype = like.runtime, like._shape, like._dtype
         nbytes = prod(shape) * dtype.itemsize
         out = Array.whole(runtime, runtime.device.result_buffer(nbytes), shape, dtype, nbytes)
         bound = *args, out
