@@ -83,7 +83,7 @@ class Lazy:
                 distinct = dict(zip(keys, parameters, strict=True))
                 if len(distinct) < len(keys):
                     order = dict(zip(distinct, numbers, strict=False))
-                    numbers, parameters = tuple(map(order.__getitem__, keys)), distinct.values()
+                    numbers, parameters = tuple(map(order.__getitem__, keys)), [*distinct.values()]
                 launcher = structure.launchers.get(numbers) or structure.launcher(numbers)
                 return launcher.computed(tuple(parameters), array)
         return _computed(array)
