@@ -1,11 +1,15 @@
-"""Measures the host's time for a bare launch of one checkout, once per line of standard input.
+"""Measures calls of one checkout of the library, one for each line of standard input: a name among host.py's calls.
 
-Usage: bare_launch.py FOLDER, which holds the package. Writes microseconds per launch, one line per measurement.
+Usage: bare_launch.py FOLDER, which holds the package. Writes microseconds per call; nothing where the checkout cannot
+make the call, as an early one lacks its function. An empty line is a bare launch.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 sys.path[:1] = [sys.argv[1], *sys.path[:1]]
 
@@ -15,15 +19,35 @@ from host_time import per_call_us  # noqa: E402
 import vkcompute as vc  # noqa: E402
 
 
+def calls_of(gpu: vc.Runtime) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yields host.py's calls by name, on this checkout: as many as it can prepare."""
+    import host  # after the package, which it would take from its own checkout
+
+    arrays = host.Data(gpu.array, host.values())
+    made = host.array_cases, host.index_cases, host.network_cases
+    groups = [*[cases(arrays, None, None) for cases in made], host.kernel_cases(gpu, arrays)]
+    for cases in groups:
+        with contextlib.suppress(Exception):
+            for case in cases:
+                yield case.name, lambda case=case: host.compute(case.ours())
+
+
 def main() -> None:
     """Answers each line with a measurement."""
     add = vc.elementwise("x + y")
     with vc.Runtime() as gpu:
         x, y = (gpu.array(np.ones((64, 64), np.float32)) for _ in range(2))
         out = gpu.empty((64, 64), np.float32)
+        known: dict[str, Callable[[], Any]] = {"": lambda: add(x, y, out=out)}
         print("ready", flush=True)
-        for _ in sys.stdin:
-            print(per_call_us(lambda: add(x, y, out=out), gpu.wait), flush=True)
+        for line in sys.stdin:
+            if (name := line.strip()) and len(known) == 1:
+                with contextlib.suppress(Exception):
+                    known |= calls_of(gpu)
+            try:
+                print(per_call_us(known[name], gpu.wait), flush=True)
+            except Exception:
+                print(flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The host's time per call of small functions, in microseconds and in bare launches, beside PyTorch's on the CPU.
 
-The unit is `vc.elementwise("x + y")(x, y, out=out)` of the commit in UNIT, measured from a worktree of it before and
-after each call, so that neither a faster launch nor the machine's speed moves it. Without git's history it is the
+The unit is `vc.elementwise("x + y")(x, y, out=out)` of the commit in UNIT, measured from a worktree of it in turn with
+each call, so that neither a faster launch nor the machine's speed moves it. Without git's history it is the
 present launch, and the output says so. A time is CPU time of the threads that run Python; the drivers' threads, and
 waits for the device, do not count. PyTorch's has the work, too, since it computes in the call.
 """
@@ -25,7 +25,6 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]  # measures this checkout
 
-from graphed_training import Network  # noqa: E402
 from host_time import CALLS, ROUNDS, per_call_us  # noqa: E402
 from machine import describe  # noqa: E402
 
@@ -36,6 +35,7 @@ import vkcompute.numpy as vnp  # noqa: E402
 from vkcompute import nn  # noqa: E402
 
 UNIT = "6547ca94"
+TURNS = 8
 RECORD = HERE / "results" / "host.json"
 N = 64
 
@@ -199,9 +199,6 @@ def kernel_cases(gpu: vc.Runtime, a: Any) -> Iterator[Case]:
     rng = vnp.random.default_rng(0)
     grid = (N * N // 1024,)
     host = np.ones((N, N), np.float32)
-    with gpu.record() as graph:
-        scale(a.flat, out.reshape(-1), 2.0)
-        add(a.x, out, out=out)
     yield Case("elementwise(out=)", lambda: add(a.x, a.y, out=out))
     yield Case("elementwise, new result", lambda: add(a.x, a.y))
     yield Case("reduce", lambda: reduction(a.x))
@@ -209,19 +206,25 @@ def kernel_cases(gpu: vc.Runtime, a: Any) -> Iterator[Case]:
     yield Case("block program", lambda: add_blocks[grid](a.x, a.y, out, N * N, BLOCK=1024))
     yield Case("empty", lambda: gpu.empty((N, N), np.float32))
     yield Case("array from NumPy", lambda: gpu.array(host))
+    yield Case("rng.normal", lambda: rng.normal(size=(N, N)))
+    yield Case("rng.random", lambda: rng.random((N, N), dtype=np.float32))
+    yield Case("rng.integers", lambda: rng.integers(0, 9, (N, N)))
+    yield Case("rng.poisson", lambda: rng.poisson(3.0, (N, N)))
+    with gpu.record() as graph:
+        scale(a.flat, out.reshape(-1), 2.0)
+        add(a.x, out, out=out)
     yield Case("graph of two launches", graph.run)
+    from graphed_training import Network  # it needs `vc.graph`, which earlier commits lack
+
     small, step = vc.graph(lambda x, y: vnp.exp(x @ y)), Network(gpu).graphed_step
     image, target = gpu.array(np.ones((N, N), np.float32)), gpu.array(np.ones((N, 10), np.float32))
     yield Case("vc.graph of two launches", lambda: small(a.x, a.y))
     yield Case("vc.graph of a training step", lambda: step(image, target))
-    yield Case("rng.normal", lambda: rng.normal(size=(N, N)))
-    yield Case("rng.random", lambda: rng.random((N, N), dtype=np.float32))
-    yield Case("rng.integers", lambda: rng.integers(0, 9, (N, N)))
 
 
 @contextlib.contextmanager
-def unit() -> Iterator[tuple[Callable[[], float], str]]:
-    """Yields a function that measures the unit in microseconds, and the sentence about what it is."""
+def unit() -> Iterator[tuple[Callable[[str], float | None], str]]:
+    """Yields a function that measures the unit, or a call at its commit, in microseconds, and what the unit is."""
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as undo:
         folder, said = HERE.parent, "the present bare launch (git has no commit of the unit here)"
         tree = Path(scratch) / "unit"
@@ -240,9 +243,9 @@ def unit() -> Iterator[tuple[Callable[[], float], str]]:
         if out.readline().strip() != "ready":
             raise SystemExit("host.py: the unit cannot be measured; its error is above")
 
-        def measure() -> float:
-            print("once", file=into, flush=True)
-            return float(out.readline())
+        def measure(name: str = "") -> float | None:
+            print(name, file=into, flush=True)
+            return float(answer) if (answer := out.readline().strip()) else None
 
         yield measure, said
 
@@ -254,13 +257,26 @@ def compute(result: Any) -> None:
             array.compute()
 
 
-def measured(case: Case, gpu: vc.Runtime, bare: Callable[[], float], calls: int, rounds: int) -> dict[str, Any]:
-    """Returns a row: microseconds of a call, of PyTorch's, and the unit around it."""
-    before = bare()
-    ours = per_call_us(lambda: compute(case.ours()), gpu.wait, calls, rounds)
-    theirs = None if case.theirs is None else per_call_us(case.theirs, lambda: None, calls, rounds)
-    unit_us = min(before, bare())
-    return {"name": case.name, "us": ours, "torch_us": theirs, "unit_us": unit_us, "launches": ours / unit_us}
+def measured(
+    case: Case, gpu: vc.Runtime, bare: Callable[[str], float | None], calls: int, turns: int, *, before: bool = False
+) -> dict[str, Any]:
+    """Returns a row: the least microseconds of a call, of PyTorch's and of the unit, measured by turns.
+
+    What else runs on the machine comes and goes: of many short turns, some are without it, for each of these.
+
+    Args:
+        before: True to measure the call at the unit's commit, too.
+    """
+    times: dict[str, list[float | None]] = {name: [] for name in ("us", "torch_us", "unit_us", "before_us")}
+    for _ in range(turns):
+        times["unit_us"].append(bare(""))
+        times["us"].append(per_call_us(lambda: compute(case.ours()), gpu.wait, calls, ROUNDS))
+        if case.theirs is not None:
+            times["torch_us"].append(per_call_us(case.theirs, lambda: None, calls, ROUNDS))
+        if before:
+            times["before_us"].append(bare(case.name))
+    least = {name: min([x for x in of if x is not None], default=None) for name, of in times.items()}
+    return {"name": case.name, **least, "launches": least["us"] / least["unit_us"]}  # type: ignore[operator]
 
 
 def line(row: dict[str, Any], earlier: dict[str, float]) -> str:
@@ -272,11 +288,27 @@ def line(row: dict[str, Any], earlier: dict[str, float]) -> str:
     return text
 
 
+def tabulated(records: dict[str, Any]) -> str:
+    """Returns the calls of the recorded devices in bare launches, as a table in Markdown."""
+    devices = {name: {row["name"]: row for row in record["rows"]} for name, record in records.items()}
+    first = next(iter(devices.values()), {})
+    head = ["call", "before", *[f"now, {name.partition(' ')[0]}" for name in devices], "PyTorch"]
+    lines = [head, ["---"] * len(head)]
+    for name, row in first.items():
+        cells = [row.get("before_us"), *[rows[name]["us"] if name in rows else None for rows in devices.values()]]
+        units = [row["unit_us"], *[rows[name]["unit_us"] if name in rows else 1.0 for rows in devices.values()]]
+        figures = [*zip(cells, units, strict=True), (row["torch_us"], row["unit_us"])]
+        lines.append([name, *["" if us is None else f"{us / unit_us:.2g}" for us, unit_us in figures]])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def arguments() -> argparse.Namespace:
     """Parses the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--device", help="index or part of the name (default: the best)")
     parser.add_argument("--only", help="calls whose name contains this text")
+    parser.add_argument("--before", action="store_true", help="measures each call at the unit's commit, too")
+    parser.add_argument("--table", action="store_true", help="prints the record as a table, and measures nothing")
     parser.add_argument("--smoke", action="store_true", help="few calls, to see if it runs")
     parser.add_argument("--save", action="store_true", help=f"write the record, {RECORD.name}, for this device")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
@@ -292,7 +324,10 @@ def main() -> int:
     if find_spec("torch") is not None:
         import torch  # type: ignore[no-redef]
     records = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    calls, rounds = (2, 1) if options.smoke else (CALLS, ROUNDS)
+    if options.table:
+        print(tabulated(records))
+        return 0
+    calls, turns = (2, 1) if options.smoke else (CALLS, TURNS)
     with vc.default_runtime() as gpu, unit() as (bare, said):
         a = Data(gpu.array, values())
         t = None if torch is None else Data(torch.tensor, values())
@@ -312,7 +347,7 @@ def main() -> int:
         rows = []
         for case in every:
             if options.only is None or options.only in case.name:
-                rows.append(measured(case, gpu, bare, calls, rounds))
+                rows.append(measured(case, gpu, bare, calls, turns, before=options.before))
                 print(line(rows[-1], earlier), flush=True)
     result = {**about, "unit": said, "rows": rows}
     if options.json:

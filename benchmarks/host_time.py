@@ -9,7 +9,7 @@ from typing import Any
 
 CALLS = 24
 """Calls between two waits: fewer than a batch of launches, so that none waits for the device."""
-ROUNDS = 15
+ROUNDS = 5
 
 
 def per_call_us(call: Callable[[], Any], wait: Callable[[], Any], calls: int = CALLS, rounds: int = ROUNDS) -> float:

@@ -453,9 +453,19 @@ def test_damaged_modules_do_not_kill_the_driver(mutations: ModuleType, tmp_path:
 
 
 def test_the_hosts_time_is_measured_in_bare_launches(tmp_path: Path) -> None:
-    command = [sys.executable, str(BENCHMARKS / "host.py"), "--smoke", "--only", "x + ", "--json", str(tmp_path / "a")]
+    options = ["--smoke", "--before", "--only", "x + ", "--json", str(tmp_path / "a")]
+    command = [sys.executable, str(BENCHMARKS / "host.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "a").read_text())["rows"]
     assert [row["name"] for row in rows] == ["x + y", "x + line"]
     assert all(row["launches"] == row["us"] / row["unit_us"] > 0 for row in rows)
+    assert all(row["before_us"] > row["us"] / 10 for row in rows), "of the unit's commit, else of this one"
+
+
+def test_the_hosts_times_as_a_table() -> None:
+    command = [sys.executable, str(BENCHMARKS / "host.py"), "--table"]
+    head, line, *rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert head.startswith("| call | before | now, llvmpipe | now, SwiftShader | PyTorch |")
+    assert {text.count("|") for text in (head, line, *rows)} == {6}
+    assert any(row.startswith("| x + y | ") for row in rows)

@@ -422,23 +422,21 @@ def conversion(dtype: np.dtype[np.generic], name: str) -> str:
     return f"; convert it, as {name}.astype(np.{nearest})" if nearest else ""
 
 
-_default_float: list[np.dtype[np.generic]] = [np.dtype(np.float32)]
+process_float: list[np.dtype[np.generic]] = [np.dtype(np.float32)]
+"""The default float of the process."""
 scoped_float: ContextVar[np.dtype[np.generic] | None] = ContextVar("scoped_float", default=None)
-"""The default float of the calls of a namespace that has its own; None for that of the process."""
+"""The default float of the calls of a namespace that has its own; None for that of the process.
+
+Both together are the rule by which floats are made of integers, and parts of every key for which that matters.
+"""
 
 
 def set_default_float(dtype: np.dtype[np.generic]) -> None:
     """Sets the dtype that `default_float` returns outside of namespaces with their own."""
-    _default_float[0] = dtype
-
-
-def float_rule() -> str:
-    """Returns a name of the rule by which floats are made of integers: equal names give equal dtypes."""
-    scoped = scoped_float.get()
-    return _default_float[0].char if scoped is None else f"{scoped.char} scoped"
+    process_float[0] = dtype
 
 
 def default_float() -> np.dtype[np.generic]:
     """Returns the dtype of Python floats and of functions that make floats of integers."""
     scoped = scoped_float.get()
-    return _default_float[0] if scoped is None else scoped
+    return process_float[0] if scoped is None else scoped

@@ -14,6 +14,7 @@ import pytest
 from runtimes import open_runtime
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 
 
 def on_thread(work: Callable[[], Any]) -> list[Any]:
@@ -263,3 +264,40 @@ def test_what_nobody_needs_of_a_recording_is_not_computed(gpu: vc.Runtime) -> No
     x.fill(7)
     with pytest.raises(ValueError, match="has memory only while the graph runs"):
         failed.numpy()
+
+
+MADE: dict[str, Callable[[], Any]] = {
+    "arange": lambda: vnp.arange(5),
+    "arange of floats": lambda: vnp.arange(0, 1, 0.25),
+    "linspace": lambda: vnp.linspace(0, 1, 5),
+    "logspace": lambda: vnp.logspace(0, 1, 5),
+    "geomspace": lambda: vnp.geomspace(1, 16, 5),
+    "eye": lambda: vnp.eye(3, k=1),
+    "identity": lambda: vnp.identity(3),
+    "tri": lambda: vnp.tri(3),
+    "triu": lambda: vnp.triu(vnp.ones((3, 3))),
+    "indices": lambda: vnp.indices((2, 3)),
+    "fftfreq": lambda: vnp.fft.fftfreq(6),
+    "hanning": lambda: vnp.hanning(6),
+    "fromfunction": lambda: vnp.fromfunction(lambda i, j: i + j, (2, 3)),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+def test_each_run_begins_with_what_a_function_of_numbers_has_made(gpu: vc.Runtime, make: Callable[[], Any]) -> None:
+    expected = make().numpy()
+    out, changed = gpu.empty(expected.shape, expected.dtype), gpu.empty(expected.shape, expected.dtype)
+    with gpu.record() as graph:
+        made = make()
+        out[...] = made
+        made += 1
+        changed[...] = made
+    for _ in range(2):
+        graph.run()
+        assert np.array_equal(out.numpy(), expected)
+        assert np.array_equal(changed.numpy(), expected + 1)
+
+
+def test_data_of_the_caller_are_no_constants_of_a_recording(gpu: vc.Runtime) -> None:
+    with pytest.raises(ValueError, match=r"cannot be recorded into a graph.*make arrays before"), gpu.record():
+        gpu.array([1, 2])

@@ -163,3 +163,20 @@ def test_older_names_share_a_state_that_seed_sets(gpu: vc.Runtime) -> None:
     random.shuffle(x)
     assert sorted(x.tolist()) == [*range(9)]
     assert random.randint(5, size=2, dtype=int).dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("standard_gamma", (0.3,)), ("beta", (0.5, 3.0)), ("poisson", (3.0,)), ("poisson", (500.0,)),
+        ("binomial", (20, 0.3)), ("binomial", (10_000, 0.3)), ("integers", (0, 9)), ("integers", (0, 2**40)),
+    ],
+)  # fmt: skip
+def test_loops_of_rejections_are_known_to_end(gpu: vc.Runtime, name: str, parameters: tuple[Any, ...]) -> None:
+    """Drivers that cut long loops would have each launch report to the host whether one was cut."""
+    rng = vnp.random.default_rng(1)
+    gpu.wait()
+    drawn = getattr(rng, name)(*parameters, size=100)
+    drawn.compute()
+    assert not gpu.scheduler.callbacks
+    assert np.unique(drawn.numpy()).size > 5

@@ -118,6 +118,8 @@ class PaperCommands(list[Access | Barrier]):
 class PaperPool:
     """Stands for core's CommandPool."""
 
+    secondary = False
+
     def __init__(self, queue: PaperQueue) -> None:
         self.queue, self.device = queue, queue.device
         self.pending: list[tuple[int, PaperCommands]] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -120,7 +120,7 @@ class Trace:
                 if isinstance(command, Barrier):
                     self.recordings[number(handle)].commands.append(command)
                 else:
-                    self._command(handle, command)
+                    self._command(handle, replace(command))  # each run has its place in the order of the program
 
     def vkEndCommandBuffer(self, handle: Any) -> None:
         recording = self.recordings[number(handle)]

@@ -155,6 +155,19 @@ def test_one_write_over_many_pieces_leaves_one_segment() -> None:
     assert (dependencies, len(history)) == ({0: 1000}, 1)
 
 
+def test_a_read_of_all_joins_the_pieces_that_reads_of_parts_have_left() -> None:
+    history, dependencies = AccessHistory(), {}
+    history.write(0, 64, 0, 1, {})
+    history.read(16, 32, 0, 2, {})
+    history.read(40, 48, 1, 1, {})
+    history.read(0, 64, 0, 3, {})
+    assert len(history) == 3, "the other timeline has read a part alone"
+    history.read(0, 64, 1, 2, {})
+    assert len(history) == 1
+    history.write(0, 8, 2, 1, dependencies)
+    assert dependencies == {0: 3, 1: 2}
+
+
 def test_last_writers() -> None:
     history = AccessHistory()
     assert history.last_writers(0, 8) == {}

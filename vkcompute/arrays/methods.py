@@ -11,7 +11,7 @@ from vkcompute.array_namespace import namespace
 from vkcompute.arrays import namespace as _namespace
 from vkcompute.arrays.algorithms.lines import copy_into
 from vkcompute.arrays.expressions.call_plan import planned
-from vkcompute.arrays.expressions.ufunc import apply, assign
+from vkcompute.arrays.expressions.ufunc import apply, assign, operator_method
 from vkcompute.arrays.functions import indexing
 from vkcompute.arrays.functions.bits import byteswapped
 from vkcompute.arrays.functions.creation import asarray
@@ -180,27 +180,24 @@ def _power(array: Array, exponent: int | float) -> Array:
     return apply("power", array, exponent)
 
 
-_NUMBERS = frozenset([bool, int, float, complex])
 _POWERS = {2: "square", 0.5: "sqrt", 1: "positive", -1: "reciprocal"}
 
 
 def _operator(name: str, *, reflected: bool = False, inplace: bool = False) -> Callable[..., Any]:
     """Returns the method of an operator."""
 
-    is_direct = not (inplace or reflected) and name not in ("matmul", "power")
-
     def method(self: Array, other: Any, *modulus: Any) -> Any:
         if modulus:  # pow(x, y, modulus)
             return NotImplemented
         try:
-            if is_direct and (type(other) is Array or type(other) in _NUMBERS):
-                return apply(name, self, other)
             return operate(name, self, other, reflected=reflected, inplace=inplace)
         except Exception as error:
             shorten_traceback(error)
             raise
 
-    return method
+    if inplace or reflected or name in ("matmul", "power"):
+        return method
+    return operator_method(name, method)
 
 
 def _function(name: str) -> Callable[..., Any]:

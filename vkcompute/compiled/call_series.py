@@ -109,8 +109,7 @@ class Series:
         self.written = [at for step in steps for at in getattr(step, "written", ())]
         self._barriers = barriers_between(self._work, slot)
         own = [(at, 0, nbytes) for at, nbytes in self._allocated if nbytes]
-        written = [part for work in self._work for part in work.writes]
-        read = [part for work in self._work for part in work.reads]
+        written, read = [part for work in self._work for part in work.writes], reads_from_before(self._work)
         writes, self._reads = ([*dict.fromkeys([x for x in parts if x[0] not in sizes])] for parts in (written, read))
         self._writes = own + writes
         self._slots = sorted({at for at, _, _ in (*own, *written, *read)})
@@ -142,7 +141,8 @@ class Series:
         writes = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._writes]
         reads = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._reads]
         n = len(self._work)
-        known.count(runtime)
+        if known.repeated is None:
+            known.count(runtime)
         scheduler, commands = runtime.scheduler, known.commands
         if not scheduler.enqueue_series(commands, writes, reads, self._costs, n, self._copied, known.repeated):
             return False
@@ -259,6 +259,19 @@ def layout_of(steps: Sequence[Step], kept: Set[int]) -> Layout:
 
 _ALIGNMENT = max(PADDING, 256)
 """Of temporary buffers in one allocation: the largest alignment of bindings that Vulkan permits devices to ask for."""
+
+
+def reads_from_before(work: Sequence[Any]) -> list[Part]:
+    """Returns the parts that steps read, but for those that one of the steps before has written."""
+    reads, written = list[Part](), list[Part]()
+    for step in work:
+        reads += [part for part in step.reads if not any(_contains(whole, part) for whole in written)]
+        written += step.writes
+    return reads
+
+
+def _contains(whole: Part, part: Part) -> bool:
+    return whole[0] == part[0] and whole[1] <= part[1] and part[2] <= whole[2]
 
 
 def barriers_between(work: Sequence[Any], temporary: int = -1) -> list[bool]:

@@ -16,7 +16,10 @@ PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 by
 
 
 class Reader(Protocol):
-    """A user of the content of a buffer, which is called back before that changes."""
+    """A reference to a user of the content of a buffer, which is called back before that changes."""
+
+    def __call__(self) -> object:
+        """Returns the user; None once it is gone."""
 
     @property
     def is_done(self) -> bool:
@@ -97,9 +100,10 @@ class Buffer:
 
     def add_reader(self, reader: Reader) -> None:
         """Registers a reader, which is called back before the buffer is overwritten."""
-        if len(self.readers) % _PRUNE_AFTER == _PRUNE_AFTER - 1:
+        readers = self.readers
+        readers[id(reader)] = reader
+        if not len(readers) % _PRUNE_AFTER:
             self._drop_done()
-        self.readers[id(reader)] = reader
 
     def compute_readers(self) -> None:
         """Calls back the readers; the content may then change.
@@ -117,7 +121,7 @@ class Buffer:
 
     def _drop_done(self) -> None:
         for key, reader in list(self.readers.items()):
-            if reader.is_done:
+            if reader() is None or reader.is_done:
                 self.readers.pop(key, None)  # no other reader has the key, as long as there is this one
 
     def close(self) -> None:

@@ -118,7 +118,8 @@ class Recorder:
         self._execute = fn.vkCmdExecuteCommands
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_BARRIER) if self.transfer_only else (_WORK_STAGES, _WORK_BARRIER)
         self.barrier = partial(self._barrier, handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
-        vk.check(fn.vkBeginCommandBuffer(handle, begin or _BEGIN_ONCE), "vkBeginCommandBuffer", queue)
+        if (result := fn.vkBeginCommandBuffer(handle, begin or _BEGIN_ONCE)) < 0:
+            vk.check(result, "vkBeginCommandBuffer", queue)
 
     def dispatch(
         self,
@@ -194,7 +195,8 @@ class Recorder:
         finally:
             if results:
                 self.ended = True
-        vk.check(results[0], "vkEndCommandBuffer")
+        if results[0] < 0:
+            vk.check(results[0], "vkEndCommandBuffer")
 
     def timestamp(self, pool: Any, index: int) -> None:
         """Writes the time at which all earlier commands have completed."""
@@ -220,15 +222,20 @@ class RepeatedCommands:
     def __init__(self, pool: CommandPool, commands: Sequence[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
         command_buffer, self.family, self._pool = pool.acquire(), pool.queue.family, pool
         try:
-            recorder = pool.device.retry(Recorder, pool.queue, command_buffer, _BEGIN_SECONDARY)
+            recorder = pool.device.retry(Recorder, pool.queue, command_buffer, BEGIN_SECONDARY)
             for method, arguments in commands:
                 method(recorder, *arguments)
             recorder.end_commands()
-            self.handle = vk.ffi.new("VkCommandBuffer[]", [command_buffer])
+            self.handle = array_of(command_buffer)
         except BaseException:
             pool.discard(command_buffer)
             raise
         pool.release_with(self, command_buffer)
+
+
+def array_of(command_buffer: Any) -> Any:
+    """Returns an array of one command buffer, for `Recorder.execute`."""
+    return vk.ffi.new("VkCommandBuffer[]", [command_buffer])
 
 
 _NULL = vk.NULL
@@ -236,7 +243,7 @@ _WORK_STAGES = _STAGE_COMPUTE | _STAGE_TRANSFER
 _BEGIN_ONCE = vk.struct("VkCommandBufferBeginInfo", flags=_ONE_TIME)
 BEGIN_REUSABLE = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS)
 _INHERITANCE = vk.struct("VkCommandBufferInheritanceInfo")
-_BEGIN_SECONDARY = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS, pInheritanceInfo=_INHERITANCE)
+BEGIN_SECONDARY = vk.struct("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS, pInheritanceInfo=_INHERITANCE)
 _WORK_BARRIER = vk.struct(
     "VkMemoryBarrier",
     srcAccessMask=_SHADER_WRITE | _TRANSFER_WRITE,

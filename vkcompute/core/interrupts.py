@@ -134,11 +134,11 @@ class Guarded:
         unguarded_lock: the lock, for code that must not fail, or that does what `lock` does by itself.
         is_owned: returns True if this thread has the lock.
         holders: thread -> code object and id of the frame that took the lock first or is about to.
-        takers: the code of functions by `takes_lock`.
+        takers: the code of functions by `takes_lock`, by its id: the hash of code reads all of it.
     """
 
     lock_rank: locks.Rank
-    takers: ClassVar[set[CodeType]] = set()
+    takers: ClassVar[dict[int, CodeType]] = {}
 
     def __init__(self, rank: locks.Rank) -> None:
         self.lock_rank = rank
@@ -172,7 +172,7 @@ class Guarded:
         (holder, number), inner, foreign = self.holders.get(get_ident(), (None, 0)), frame.f_back, False
         takers = self.takers
         while inner is not None and not ((code := inner.f_code) is holder and id(inner) == number):
-            if code in takers:
+            if id(code) in takers:
                 break
             if code.co_filename not in _known_files:
                 foreign = foreign or not _is_own(code.co_filename)
@@ -183,5 +183,5 @@ class Guarded:
 
 def takes_lock(function: _F) -> _F:
     """Registers a function that does what `Guarded.lock` does for `unguarded_lock`, as a holder without a record."""
-    Guarded.takers.add(function.__code__)
+    Guarded.takers[id(function.__code__)] = function.__code__
     return function

@@ -9,7 +9,7 @@ from typing import Any
 
 from vkcompute.core import vk
 from vkcompute.core.interrupts import call_into
-from vkcompute.core.lifetime import Deletion, Handle, run_deletions
+from vkcompute.core.lifetime import Deletion, Handle, process, run_deletions
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.errors import DeviceLost, again
 
@@ -116,6 +116,8 @@ class Queue(Handle):
         return bool(result == 0 and counter[0] >= value)
 
     def _check(self, result: int, call: str) -> int:
+        if result >= 0:
+            return result
         try:
             return vk.check(result, call, self)
         except DeviceLost as error:
@@ -187,7 +189,8 @@ class Queue(Handle):
         return reached
 
     def _require_alive(self) -> None:
-        self.require_open()
+        if not self._open or self._pid != process[0]:
+            self.require_open()  # raises
         if self.device.loss is not None:
             raise again(self.device.loss)
 

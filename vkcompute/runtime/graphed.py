@@ -11,7 +11,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from vkcompute.dtypes import float_rule
+from vkcompute.deferred_calls import waiting
+from vkcompute.dtypes import process_float, scoped_float
 from vkcompute.errors import shorten_traceback, warn_caller
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.arguments import Arguments, Grouped, fields_in, leaves, replaced, without_numbers
@@ -81,7 +82,7 @@ class GraphedFunction(Generic[_P, _R]):
             runtime.require_open()
             memory = Grouped.of(arguments.arrays)
             recorded = recordings_of(runtime, owner)
-            key = arguments.key, memory.pattern, float_rule()
+            key = arguments.key, memory.pattern, scoped_float.get(), process_float[0]
             recording = before = recorded.get(key)
             if recording is None or not recording.watched.is_current():
                 self._warn_of_numbers(key, recorded)
@@ -127,7 +128,7 @@ class GraphedFunction(Generic[_P, _R]):
 
 
 def graph(function: Callable[_P, _R]) -> GraphedFunction[_P, _R]:
-    """Returns a function whose calls replay a recording of it, by one submit; also a decorator.
+    """Returns a function whose calls replay a recording of it, by at most one submit; also a decorator.
 
     The first call with arguments of some layouts records the launches of `function` and runs them. A later one with
     arrays of the same shapes, strides and dtypes, which overlap alike, runs them again, with new arrays as results.
@@ -206,7 +207,8 @@ class _Recorded:
         fed = [draw() for draw in self.draws]  # these live until the run is launched
         given = [*spans, *[array.span for array in fed], *[(device.result_buffer(n), 0, n) for n in self.new]]
         graph.start(Choice(_NO_KEY, given, {}))
-        runtime.scheduler.unlocked()
+        if waiting or runtime.scheduler.is_ahead:
+            runtime.scheduler.unlocked()
 
         def array(leaf: Any) -> Any:
             if type(leaf) is not _View:

@@ -33,7 +33,7 @@ from vkcompute.runtime.launching.kernel import Kernel, specialized_kernel
 from vkcompute.runtime.launching.reloading import ReloadingKernel
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.memory.context import Context, contexts, register
-from vkcompute.runtime.memory.host_data import host_array
+from vkcompute.runtime.memory.host_data import HostArray, host_array
 from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.residency import MemoryInfo
@@ -429,6 +429,14 @@ def current_runtime(operand: _Holder | None = None) -> Runtime:
         entered = usable[0] if len(usable) == 1 else default_runtime()
     assert isinstance(entered, Runtime)
     return entered
+
+
+def constant(runtime: Runtime, data: HostArray) -> Array:
+    """Returns an array with data that the library has computed; in a recording, each run begins with them."""
+    graph = recording_graph(runtime.scheduler) if runtime.scheduler.recordings else None
+    if graph is None or graph.function is not None:
+        return runtime.array(data)
+    return graph.constant(lambda: runtime.array(data))
 
 
 def _usable() -> list[Runtime]:

@@ -17,7 +17,7 @@ from vkcompute.arrays.expressions.ufunc import apply, assign, astype, joined, pa
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.runtime import constant, runtime_of
 from vkcompute.runtime.tuning import tuning_of
 
 
@@ -180,5 +180,5 @@ def counting(array: Array, axis: int, n: int) -> Array:
     """Returns 0 to n - 1 along an axis."""
     runtime = runtime_of(array)
     on_host = tuning_of(runtime.device.physical).counts_on_host
-    numbers = runtime.array(np.arange(n, dtype=np.int32)) if on_host else count_up(runtime, n)
+    numbers = constant(runtime, np.arange(n, dtype=np.int32)) if on_host else count_up(runtime, n)
     return numbers.reshape((*(1,) * axis, n, *(1,) * (array.ndim - axis - 1)))

@@ -16,7 +16,15 @@ from vkcompute.jit.library.random import angle, fractions, philox, radius
 
 _TAIL = 1e30  # a logarithm of practically 0
 _MOST_ATTEMPTS = 1000
-"""Draws of a word, of which fewer than half are rejected. Drivers that cut long loops know that this one is short."""
+"""Draws, of which fewer than half are rejected: the last one is so with a probability below 2**-1000.
+
+Drivers that cut long loops know that this one is short.
+"""
+_MOST_EVENTS = 128
+"""Events of a mean below 10, by blocks of four: more have a probability below exp(-10) (10 e / 128)**128, or 2**-300.
+
+H. Chernoff: A measure of asymptotic efficiency for tests of a hypothesis. 1952; for Poisson and binomial variates.
+"""
 
 
 def words(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any, attempt: Any) -> Any:
@@ -151,10 +159,11 @@ def gamma_variate(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any
         x, _, _, _ = words(low, high, stream, key0, key1, i, tag)
         boost = max(open_logarithm(x) / shape, np.float32(-_TAIL)) if shape > 0 else np.float32(-_TAIL)
     c = np.float32(1) / (np.float32(3) * np.sqrt(d))
-    attempt, variate = 2, np.float32(-1)
-    while variate < 0:
-        x, y, z, _ = words(low, high, stream, key0, key1, i, attempt + tag)
-        attempt += 2
+    variate = np.float32(-1)
+    for attempt in range(1, _MOST_ATTEMPTS):
+        if variate >= 0:
+            break
+        x, y, z, _ = words(low, high, stream, key0, key1, i, 2 * attempt + tag)
         normal = radius(x) * np.cos(angle(y))
         v = np.float32(1) + c * normal
         v = v * v * v
@@ -219,10 +228,11 @@ def stirling(x: Any) -> Any:
 
 def small_poisson(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any, mean: Any) -> Any:
     """Returns the number of exponential waiting times within `mean`."""
-    left, count, attempt = mean, -1, 0
-    while left >= 0:
+    left, count = mean, -1
+    for attempt in range(_MOST_EVENTS // 4):
+        if left < 0:
+            break
         drawn = words(low, high, stream, key0, key1, i, attempt)
-        attempt += 1
         for j in range(4):
             if left >= 0:
                 left += open_logarithm(drawn[j])
@@ -240,10 +250,11 @@ def large_poisson(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any
     a = np.float32(-0.059) + np.float32(0.02483) * b
     scale = np.float32(1.1239) + np.float32(1.1328) / (b - np.float32(3.4))
     inside = np.float32(0.9277) - np.float32(3.6224) / (b - np.float32(2))
-    attempt, offset, done = 0, np.float32(0), False
-    while not done:
+    offset, done = np.float32(0), False
+    for attempt in range(_MOST_ATTEMPTS):
+        if done:
+            break
         x, y, _, _ = words(low, high, stream, key0, key1, i, attempt)
-        attempt += 1
         u, v = centred(x), fractions(y)
         us = np.float32(0.5) - abs(u)
         offset = np.floor((np.float32(2) * a / us + b) * u + fraction + np.float32(0.43))
@@ -285,11 +296,12 @@ def small_binomial(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: An
 
     L. Devroye: Non-uniform random variate generation. 1986, section X.4.3.
     """
-    left, count, attempt = n, -1, 0
+    left, count = n, -1
     rate = np.log1p(-p)
-    while left >= 0:
+    for attempt in range(_MOST_EVENTS // 4):
+        if left < 0:
+            break
         drawn = words(low, high, stream, key0, key1, i, attempt)
-        attempt += 1
         for j in range(4):
             if left >= 0:
                 left -= np.floor(open_logarithm(drawn[j]) / rate) + np.float32(1)
@@ -315,10 +327,11 @@ def large_binomial(
     inside = np.float32(0.92) - np.float32(4.2) / b
     alpha = (np.float32(2.83) + np.float32(5.1) / b) * deviation
     top = binomial_logarithm(n, mean, n * q, mode, beyond)
-    attempt, offset, done = 0, np.float32(0), False
-    while not done:
+    offset, done = np.float32(0), False
+    for attempt in range(_MOST_ATTEMPTS):
+        if done:
+            break
         x, y, _, _ = words(low, high, stream, key0, key1, i, attempt)
-        attempt += 1
         u, v = centred(x), fractions(y)
         us = np.float32(0.5) - abs(u)
         offset = np.floor((np.float32(2) * a / us + b) * u + np.float32(0.5) - beyond)

@@ -14,11 +14,11 @@ import numpy as np
 
 from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.compute_plan import Origin
-from vkcompute.arrays.expressions.promotion import float_rule
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
 from vkcompute.compiled.call_steps import Keep, Memory, Step, View
 from vkcompute.compiled.call_trace import CallTrace
+from vkcompute.dtypes import process_float, scoped_float
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling import current
@@ -66,7 +66,6 @@ class CallPlan:
 
     def run(self, runtime: Runtime, arrays: Sequence[Array]) -> Any:
         """Runs the steps, and returns the results."""
-        runtime.require_open()
         for array in arrays:
             if array._expression is not None:
                 array.compute()
@@ -219,7 +218,7 @@ class Planned:
 
     def _key(self, args: tuple[Any, ...], named: Mapping[str, Any], arrays: list[Array]) -> tuple[Any, ...] | None:
         """Returns the key of a call, and appends its arrays; None without arrays, or with those of two runtimes."""
-        key: list[Any] = [self, float_rule()]
+        key: list[Any] = [self, scoped_float.get(), process_float[0]]
         _add(key, args, arrays)
         for name, value in named.items():
             key.append(name)

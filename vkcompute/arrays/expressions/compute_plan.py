@@ -76,7 +76,6 @@ class ComputePlan:
 
     def run(self, runtime: Runtime, leaves: Sequence[Array], nodes: Sequence[Array]) -> Array:
         """Runs the steps, and returns the memory of the first node; gives others theirs. Requires the device's lock."""
-        runtime.require_open()
         if self._order is not None:
             leaves = [leaves[at] for at in self._order]
         memory = Memory(runtime, leaves, self._n_slots - len(leaves))

@@ -18,7 +18,7 @@ from vkcompute.arrays.expressions.structure import MOST_STEPS, Structure, intern
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.expression import Step
 from vkcompute.runtime.graphs.graph import recording_graph
-from vkcompute.runtime.graphs.results import memory_of, new_result
+from vkcompute.runtime.graphs.results import memory_of
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -79,12 +79,13 @@ class Lazy:
             # The operands of a single step are in memory: what is computed does not become lazy again.
             parameters = self.operands if structure.n_steps == 1 else self._parameters(array)
             if parameters:
-                numbers, distinct = structure.numbers, {id(x): x for x in parameters}
-                if len(distinct) < len(parameters):
-                    numbers, parameters = _numbers(parameters, [*distinct]), [*distinct.values()]
-                out = new_result(array.runtime, array._shape, array._dtype)
-                (structure.launchers.get(numbers) or structure.launcher(numbers))(tuple(parameters), {}, out)
-                return out
+                numbers, keys = structure.numbers, [*map(id, parameters)]
+                distinct = dict(zip(keys, parameters, strict=True))
+                if len(distinct) < len(keys):
+                    order = dict(zip(distinct, numbers, strict=False))
+                    numbers, parameters = tuple(map(order.__getitem__, keys)), [*distinct.values()]
+                launcher = structure.launchers.get(numbers) or structure.launcher(numbers)
+                return launcher.computed(tuple(parameters), array)
         return _computed(array)
 
     def _parameters(self, array: Array) -> Sequence[Any]:
@@ -106,12 +107,6 @@ class Lazy:
             else:
                 return -MOST_STEPS
         return n_steps
-
-
-def _numbers(parameters: Sequence[Any], keys: Sequence[int]) -> tuple[int, ...]:
-    """Returns the number of each parameter's id among those of the distinct ones."""
-    numbers = {key: number for number, key in enumerate(keys)}
-    return tuple([numbers[id(x)] for x in parameters])
 
 
 def part_of(operand: Any) -> Any:
@@ -192,14 +187,17 @@ def pending(
         tracer.made(array)
     reference = context.pending[id(array)]
     for operand in operands:
-        if type(operand) is Array:
-            if (expression := operand._expression) is not None:
-                if len(expression.readers) < _MOST_READERS:
-                    expression.readers.append(reference)
-                else:
-                    operand.compute()  # else it could be computed with each of any number of readers
-            if operand._expression is None:  # also if another thread has computed it meanwhile
-                (operand._buffer or operand.buffer).add_reader(reference)
+        if type(operand) is not Array:
+            continue
+        if (expression := operand._expression) is not None:
+            if len(expression.readers) < _MOST_READERS:
+                expression.readers.append(reference)
+            else:
+                operand.compute()  # else it could be computed with each of any number of readers
+            if operand._expression is not None:
+                continue
+        # in memory, also if another thread has computed it meanwhile
+        (operand._buffer or operand.buffer).add_reader(reference)
     if not fuses:
         array.compute()
     return array

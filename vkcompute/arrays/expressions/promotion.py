@@ -16,7 +16,6 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.dtypes import SmallFloat, as_dtype, computes_float64, is_dtype, lookup, promote, small_float
 from vkcompute.dtypes import default_float as default_float
-from vkcompute.dtypes import float_rule as float_rule
 from vkcompute.errors import DtypeError, MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.dtype_rules import RULES, Types
+from vkcompute.arrays.expressions.lazy import Lazy
 from vkcompute.arrays.expressions.promotion import (
     BOOL,
     Operand,
@@ -18,7 +19,6 @@ from vkcompute.arrays.expressions.promotion import (
     complex_of,
     default_float,
     default_int,
-    float_rule,
     kind_of,
     part_of,
     plain,
@@ -26,8 +26,8 @@ from vkcompute.arrays.expressions.promotion import (
     require_dtype,
 )
 from vkcompute.arrays.expressions.structure import Structure
-from vkcompute.dtypes import as_dtype, can_cast, computes_float64, is_dtype, lookup
-from vkcompute.errors import DtypeError
+from vkcompute.dtypes import as_dtype, can_cast, computes_float64, is_dtype, lookup, process_float, scoped_float
+from vkcompute.errors import DtypeError, shorten_traceback
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
@@ -45,7 +45,7 @@ def apply(name: str, *operands: Any) -> Array:
         OverflowError: a Python int does not fit the integers of the other operand.
         MissingFeature: the device lacks the dtype.
     """
-    key: list[Any] = [name, float_rule()]
+    key: list[Any] = [name, scoped_float.get(), process_float[0]]
     context: Context | None = None
     shape: tuple[int, ...] = ()
     alike, has_numbers = True, False
@@ -55,10 +55,10 @@ def apply(name: str, *operands: Any) -> Array:
             has_numbers = True
             continue
         expression: Any = x._expression
-        if type(expression) is lazy.Lazy:
-            key.append(expression.structure)
+        if expression is None:
+            key.append(x._dtype.char)
         else:
-            key.append(x._dtype.char if expression is None else lazy.part_of(x))
+            key.append(expression.structure if type(expression) is Lazy else lazy.part_of(x))
         if context is None:
             context, shape = x.runtime, x._shape
         else:
@@ -80,6 +80,21 @@ def apply(name: str, *operands: Any) -> Array:
     if given is None:
         return _constant(name, operands)
     return lazy.make(types.operation, types.dtype, given, shape, types.result, context)
+
+
+def operator_method(name: str, otherwise: Callable[[Array, Any], Any]) -> Callable[[Array, Any], Any]:
+    """Returns the method of an operator: `apply` for arrays and Python's numbers, `otherwise` for other operands."""
+
+    def method(self: Array, other: Any) -> Any:
+        if type(other) is not Array and type(other) not in _NUMBERS:
+            return otherwise(self, other)
+        try:
+            return apply(name, self, other)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
+
+    return method
 
 
 def placed(name: str, operands: Sequence[Any]) -> tuple[Context, tuple[int, ...]]:
@@ -222,6 +237,7 @@ def _scalar(name: str, value: Any, dtype: Any) -> Any:
         return dtype.type(value)
 
 
+_NUMBERS = frozenset([bool, int, float, complex])
 _EXACT = 2.0**53  # float64 has all integers up to it
 _SMALL = 6e4  # all floats hold it
 _COMPARISONS = {name for name, row in FUNCTIONS.items() if row.types == "comparison"}

@@ -28,7 +28,7 @@ from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import held
 from vkcompute.runtime.memory.host_data import imported
-from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, constant, current_runtime, runtime_of
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 Shape = int | tuple[int, ...]
@@ -364,9 +364,9 @@ def arange(
     whole = all(isinstance(number, (int, np.integer)) for number in (first, last, step))
     result_dtype = as_dtype(dtype) if dtype is not None else default_int(runtime) if whole else default_float()
     if result_dtype.kind in "fc":  # the numbers are computed in float64, and rounded
-        return runtime.array(host_cast(np.arange(first, last, step), result_dtype))
+        return constant(runtime, host_cast(np.arange(first, last, step), result_dtype))
     whole_numbers: Any = np.arange(*[first, last, step], dtype=result_dtype)
-    return runtime.array(whole_numbers)
+    return constant(runtime, whole_numbers)
 
 
 def linspace(
@@ -394,7 +394,7 @@ def linspace(
     kind = complex_of(default_float()) if dtype is None and is_complex else _float(dtype)
     start, stop = (float(end) if type(end) is int else end for end in (start, stop))  # also ints above 64 bits
     host, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=kind, axis=axis)
-    numbers = on(device).array(host)
+    numbers = constant(on(device), host)
     return (numbers, step) if retstep else numbers
 
 
@@ -404,7 +404,7 @@ def _between(start: Any, stop: Any, steps: npt.NDArray[np.float64], dtype: npt.D
     inexact, at = floating(way.dtype), axis_of("linspace", way.ndim + 1, axis)
     start, stop = [_astype(end, inexact) if type(end) is Array else end for end in (start, stop)]
     lengths = [steps.size if k == at else 1 for k in range(way.ndim + 1)]
-    here = way.runtime.array(steps.astype(part_of(inexact)).reshape(lengths))  # type: ignore[attr-defined]
+    here = constant(runtime_of(way), steps.astype(part_of(inexact)).reshape(lengths))
     start, stop = [_with_axis(end, way.shape, at) if type(end) is Array else end for end in (start, stop)]
     rest = apply("multiply", apply("subtract", 1, here), start)
     numbers = apply("add", rest, apply("multiply", here, stop))
@@ -423,7 +423,7 @@ def eye(
     device: Any = None, like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns a matrix with ones on the `k`-th diagonal, and zeros elsewhere; `order` is as of `in_order`."""
-    return in_order(on(device, like).array(np.eye(N, M, k, dtype=_float(dtype))), order)
+    return in_order(constant(on(device, like), np.eye(N, M, k, dtype=_float(dtype))), order)
 
 
 def identity(n: int, dtype: npt.DTypeLike | None = None, *, device: Any = None, like: Any = None) -> Array:
@@ -437,7 +437,7 @@ def _triangle(x: Array, k: int, comparison: str) -> Array:
     x = x.broadcast_to((x.size, x.size)) if x.ndim == 1 else x
     rows, columns = (np.arange(n, dtype=np.int32) for n in x.shape[-2:])
     runtime = runtime_of(x)
-    difference = apply("subtract", runtime.array(columns), runtime.array(rows[:, None]))
+    difference = apply("subtract", constant(runtime, columns), constant(runtime, rows[:, None]))
     return where(apply(comparison, difference, k), x, x.dtype.type(0))
 
 

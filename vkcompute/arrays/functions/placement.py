@@ -22,7 +22,7 @@ from vkcompute.arrays.functions.operands import on_device
 from vkcompute.arrays.functions.products import diagonal
 from vkcompute.dtypes import as_dtype, can_cast, host_cast, is_dtype
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.runtime import constant, runtime_of
 
 
 def _indices_on(runtime: Any, host: Any) -> Array:
@@ -82,7 +82,7 @@ def tri(
 ) -> Array:  # fmt: skip
     """Returns a matrix with ones at and below the k-th diagonal."""
     of_dtype = as_dtype(dtype) if dtype is not None else default_float()
-    return on(device, like).array(np.tri(N, M, k, dtype=of_dtype))
+    return constant(on(device, like), np.tri(N, M, k, dtype=of_dtype))
 
 
 def indices(
@@ -92,7 +92,7 @@ def indices(
     runtime = on(device)
     of_dtype: Any = as_dtype(dtype) if dtype is not None else default_int(runtime)
     host: Any = np.indices(dimensions, of_dtype, sparse)  # type: ignore[call-overload]
-    return tuple([runtime.array(array) for array in host]) if sparse else runtime.array(host)
+    return tuple([constant(runtime, array) for array in host]) if sparse else constant(runtime, host)
 
 
 def _on_default(name: str) -> Callable[..., Any]:

@@ -49,7 +49,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.host_data import HostArray
 from vkcompute.runtime.memory.layout import lengths
-from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, constant, runtime_of
 
 _LOCAL, _MOST_KEPT = 128, 64
 _MOST_BLOCKS = 1 << 22  # of a launch, so that a binding holds their numbers
@@ -128,7 +128,7 @@ class Generator(Variates):
         self, function: Callable[..., None], out: Array, per_block: int, *per_element: Array, also: Any = ()
     ) -> Array:
         """Fills an array with one axis; `per_element` have an element per number."""
-        n_blocks = -(-out.size // per_block)
+        n_blocks = -(-out._shape[0] // per_block)
         start, keys = self._take(n_blocks)
         for first in range(0, n_blocks, _MOST_BLOCKS):
             blocks = min(n_blocks - first, _MOST_BLOCKS)
@@ -159,8 +159,8 @@ class Generator(Variates):
     def _floats(self, names: str, runtime: Runtime, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         double = dtype == np.float64
         result = new_result(runtime, shape, dtype)
-        flat = Array.whole(runtime, result.buffer, (result.size,), dtype, result.nbytes)
-        self._fill(getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4)
+        function = getattr(distributions, f"fill_{names}{'_double' if double else ''}")
+        self._fill(function, _flat(result), 2 if double else 4)
         return result
 
     @drawn_per_run
@@ -170,15 +170,16 @@ class Generator(Variates):
         """Returns numbers of a distribution whose parameters broadcast to the shape."""
         runtime = self._runtime()
         shape = shape_for(size, *[parameter.shape for parameter in parameters])
-        flat = temporary(runtime, (math.prod(shape),), as_dtype(dtype))
-        if flat.size:
-            arrays = [_on_device(runtime, parameter) for parameter in parameters]
+        result = new_result(runtime, shape, as_dtype(dtype))
+        if (flat := _flat(result))._shape[0]:
             given = [
-                grouped(array.broadcast_to(shape), (len(shape),)) if array.ndim else array.viewed(0, flat.shape, (0,))
-                for array in arrays
+                grouped(constant(runtime, parameter).broadcast_to(shape), (len(shape),))
+                if parameter.ndim
+                else _repeated(runtime, parameter, flat._shape[0])
+                for parameter in parameters
             ]
             self._fill(function, flat, 4 if function is distributions.fill_integers else 1, *given)
-        return flat.reshape(shape)
+        return result
 
     # -- uniform and normal numbers -----------------------------------------------------------------------------------
 
@@ -284,7 +285,10 @@ class Generator(Variates):
         word = given[0].dtype
         function = distributions.fill_integers if word.itemsize == 4 else distributions.fill_long_integers
         drawn = self._of_parameters(function, size, word, given)
-        return apply("add", astype(drawn, wanted), _on_device(runtime, starts))
+        converted = astype(drawn, wanted)
+        if not starts.ndim and not starts:
+            return converted
+        return apply("add", converted, constant(runtime, starts) if starts.ndim else _repeated(runtime, starts))
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> Array:
         """Returns Poisson variates, in the default integer.
@@ -430,26 +434,34 @@ class Generator(Variates):
         runtime = self._runtime()
         if replace:
             sums = np.minimum(np.rint(np.cumsum(p)[:-1] * 2.0**32), 2.0**32 - 1).astype(np.uint32)
-            table = runtime.array(sums if n > 1 else np.array([2**32 - 1], np.uint32))
+            table = constant(runtime, sums if n > 1 else np.array([2**32 - 1], np.uint32))
             flat = temporary(runtime, (n_taken,), np.dtype(np.int32))
             self._fill(distributions.fill_choice, flat, 4, also=(table, int(np.flatnonzero(p)[-1])))
             return astype(flat, default_int(runtime))
         # P. Efraimidis, P. Spirakis: Weighted random sampling with a reservoir. 2006.
         with np.errstate(divide="ignore"):
             waits = self.standard_exponential(n, np.float32).numpy().astype(np.float64) / p
-        return runtime.array(np.argsort(waits)[:n_taken].astype(default_int(runtime)))
+        return constant(runtime, np.argsort(waits)[:n_taken].astype(default_int(runtime)))
 
 
-def _on_device(runtime: Runtime, parameter: HostArray) -> Array:
-    """Returns a parameter on the device. That of a single number is kept for later calls, which only read it."""
-    if parameter.ndim or runtime.scheduler.recordings:
-        return runtime.array(parameter)
-    kept = cached(runtime, _on_device, _Kept, release=_Kept.clear)
-    key = parameter.dtype, parameter.tobytes()
-    array = kept.get(key)
-    if array is None:
-        array = kept[key] = runtime.array(parameter)
-    return array
+def _flat(array: Array) -> Array:
+    """Returns the elements of a new array along one axis."""
+    size, dtype = math.prod(array._shape), array._dtype
+    return Array.whole(array.runtime, array._buffer or array.buffer, (size,), dtype, size * dtype.itemsize)
+
+
+def _repeated(runtime: Runtime, parameter: HostArray, n: int | None = None) -> Array:
+    """Returns a number on the device, or a view that repeats it `n` times; they are kept for later calls to read."""
+    if runtime.scheduler.recordings:
+        array = constant(runtime, parameter)
+        return array if n is None else array.viewed(0, (n,), (0,))
+    kept = cached(runtime, _repeated, _Kept, release=_Kept.clear)
+    key = parameter.dtype, parameter.tobytes(), n
+    known = kept.get(key)
+    if known is None:
+        array = runtime.array(parameter)
+        known = kept[key] = array if n is None else array.viewed(0, (n,), (0,))
+    return known
 
 
 class _Kept(BoundedCache[Any, Array]):

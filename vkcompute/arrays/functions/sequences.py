@@ -14,6 +14,7 @@ from vkcompute.arrays.expressions.ufunc import apply, astype
 from vkcompute.arrays.functions.creation import linspace, on
 from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import constant
 
 
 def _dtype(dtype: npt.DTypeLike | None) -> np.dtype[Any]:
@@ -36,7 +37,7 @@ def logspace(
         return powers if dtype is None else astype(powers, dtype)
     _require_numbers("logspace", start, stop, base)
     axis_of("logspace", 1, axis)
-    return on(device).array(_spaced(np.logspace, start, stop, num, endpoint, base, dtype=dtype))
+    return constant(on(device), _spaced(np.logspace, start, stop, num, endpoint, base, dtype=dtype))
 
 
 def geomspace(
@@ -45,7 +46,7 @@ def geomspace(
 ) -> Array:  # fmt: skip
     """Returns `num` numbers evenly spaced on a logarithmic scale, from `start` to `stop`; complex ones on a spiral."""
     _require_numbers("geomspace", start, stop)
-    return on(device).array(_spaced(np.geomspace, start, stop, num, endpoint, dtype=dtype))
+    return constant(on(device), _spaced(np.geomspace, start, stop, num, endpoint, dtype=dtype))
 
 
 def _spaced(make: Callable[..., Any], *args: Any, dtype: npt.DTypeLike | None) -> Any:
@@ -67,7 +68,7 @@ def _window(name: str) -> Callable[..., Array]:
     make = getattr(np, name)
 
     def function(*args: Any, device: Any = None, **named: Any) -> Array:
-        return on(device).array(make(*args, **named).astype(default_float()))
+        return constant(on(device), make(*args, **named).astype(default_float()))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Returns the window of `numpy.{name}` in the default float."
@@ -98,4 +99,4 @@ def fromfunction(
 ) -> Any:  # fmt: skip
     """Returns the value of a function of device arrays: the index of each element along each axis of a shape."""
     runtime = on(device, like)
-    return function(*[runtime.array(index) for index in np.indices(shape, _dtype(dtype))], **named)
+    return function(*[constant(runtime, index) for index in np.indices(shape, _dtype(dtype))], **named)

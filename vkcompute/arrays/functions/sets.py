@@ -14,7 +14,7 @@ from vkcompute.arrays.functions.creation import asarray, beside
 from vkcompute.arrays.functions.manipulation import concat, ravel, reshape
 from vkcompute.dtypes import promote
 from vkcompute.runtime.memory.array import Array, empty_result
-from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.runtime import constant, runtime_of
 from vkcompute.runtime.scheduling.current import is_recording
 
 
@@ -130,14 +130,14 @@ def unique_rows(x: Array) -> sorting.Unique:
     if not n:
         return sorting.Unique(x, *[runtime.zeros(0, dtype) for _ in range(3)])
     keys = [x[:, k] for k in reversed(range(width))]
-    order = sorting.lexsort(keys) if keys else runtime.array(np.arange(n, dtype=dtype))
+    order = sorting.lexsort(keys) if keys else constant(runtime, np.arange(n, dtype=dtype))
     ordered = gather.take(x, order, 0)
     differs = reductions.any(apply("not_equal", ordered[1:], ordered[:-1]), 1)
     marks = concat([runtime.full(1, True, BOOL), differs])
     (starts,) = selection.nonzero(marks)
     inverse = empty_result(runtime, (n,), dtype)
     scatter.put(inverse, order, apply("subtract", scans.cumulative(astype(marks, dtype), "sum", 0), 1))
-    ends = concat([starts[1:], runtime.array(np.full(1, n, dtype))])
+    ends = concat([starts[1:], constant(runtime, np.full(1, n, dtype))])
     return sorting.Unique(
         gather.take(ordered, starts, 0), gather.take(order, starts), inverse, apply("subtract", ends, starts)
     )

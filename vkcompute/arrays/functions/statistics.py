@@ -21,7 +21,7 @@ from vkcompute.arrays.functions.products import diagonal, matmul
 from vkcompute.dtypes import as_dtype, computes_float64
 from vkcompute.errors import DtypeError
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.runtime import constant, runtime_of
 
 _OFFSETS = {
     "inverted_cdf": None, "averaged_inverted_cdf": None, "closest_observation": None,
@@ -135,12 +135,12 @@ def _one_nan_quantile(line: Array, q: float, method: str, dtype: np.dtype[Any]) 
     """Returns a quantile of the elements of each line that are not NaN; they are sorted last."""
     count, runtime = numbers_along(line, -1, np.dtype(np.int32), True), runtime_of(line)
     low, high, weight = _positions(method, q, np.maximum(np.arange(line.shape[-1] + 1), 1))  # by the count
-    indices = [gather.take(runtime.array(index.astype(np.int32)), count) for index in (low, high)]
+    indices = [gather.take(constant(runtime, index.astype(np.int32)), count) for index in (low, high)]
     lower, upper = [gather.take_along_axis(line, index, -1) for index in indices]
     if method in _SELECTING:
-        quantile = where(gather.take(runtime.array(weight.astype(np.bool_)), count), upper, lower)
+        quantile = where(gather.take(constant(runtime, weight.astype(np.bool_)), count), upper, lower)
     else:
-        quantile = _between(lower, upper, gather.take(runtime.array(weight.astype(dtype)), count))
+        quantile = _between(lower, upper, gather.take(constant(runtime, weight.astype(dtype)), count))
     return astype(quantile, dtype)[..., 0]
 
 

@@ -24,6 +24,7 @@ from vkcompute.arrays.functions.creation import on, zeros
 from vkcompute.arrays.functions.manipulation import concat, roll
 from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.runtime import constant
 
 Axes = int | Sequence[int] | None
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -321,7 +322,7 @@ def _frequencies(of: Callable[..., Any], n: int, d: float, dtype: npt.DTypeLike 
     wanted = default_float() if dtype is None else as_dtype(dtype)
     if wanted.kind != "f":
         raise ValueError(f"frequencies are floats; got dtype={wanted}")
-    return on(device).array(of(_length(of.__name__, n, sys.maxsize), d).astype(wanted))
+    return constant(on(device), of(_length(of.__name__, n, sys.maxsize), d).astype(wanted))
 
 
 def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: npt.DTypeLike | None = None) -> Array:

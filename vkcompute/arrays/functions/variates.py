@@ -32,7 +32,7 @@ from vkcompute.errors import warn_caller
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import HostArray
 from vkcompute.runtime.memory.layout import lengths
-from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.runtime import Runtime, constant
 
 _SMALL_SHAPE = 0.1
 """Shapes below which all gamma variates of a Dirichlet variate may be 0 in float32, as in NumPy's own rule."""
@@ -265,8 +265,8 @@ class Variates:
         runtime, dtype = self._runtime(), default_float()
         shape = (*(() if size is None else lengths(size)), center.size)
         normal = self.standard_normal(shape)
-        scaled = matmul(normal.reshape((-1, center.size)), runtime.array(factor.T.astype(dtype)))
-        return apply("add", scaled.reshape(shape), runtime.array(center.astype(dtype)))
+        scaled = matmul(normal.reshape((-1, center.size)), constant(runtime, factor.T.astype(dtype)))
+        return apply("add", scaled.reshape(shape), constant(runtime, center.astype(dtype)))
 
     def multinomial(self, n: Any, pvals: Any, size: Size = None) -> Array:
         """Returns how often each result occurs in `n` trials, along the last axis. On the host."""
@@ -314,7 +314,7 @@ class Variates:
         source = np.random.default_rng([start, *map(int, keys)])
         host = np.asarray(getattr(source, name)(*map(on_host, args), **named))
         runtime = self._runtime()
-        return runtime.array(host.astype(default_float() if host.dtype.kind == "f" else default_int(runtime)))
+        return constant(runtime, host.astype(default_float() if host.dtype.kind == "f" else default_int(runtime)))
 
 
 def _factor(covariance: HostArray, check_valid: str, tol: float, method: str) -> HostArray:

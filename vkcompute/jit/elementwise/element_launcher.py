@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
+from math import prod
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -315,6 +316,23 @@ class ElementLauncher:
             runtime.plans[results_key] = weakref.ref(specialization), results
         self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if specialization.single else outs
+
+    def computed(self, args: tuple[Any, ...], like: Array) -> Array:
+        """Launches the function, while nothing is recorded or traced; returns the result as a new array.
+
+        Args:
+            args: as many as the function has parameters: arrays in memory and numbers.
+            like: an array of the runtime, the shape and the dtype of the result, without memory.
+        """
+        runtime, shape, dtype = like.runtime, like._shape, like._dtype
+        nbytes = prod(shape) * dtype.itemsize
+        out = Array.whole(runtime, runtime.device.result_buffer(nbytes), shape, dtype, nbytes)
+        bound = *args, out
+        keys = [arg.launch_key if type(arg) is Array else type(arg) for arg in bound]
+        plan = runtime.plans.get((self._arguments.plan_key, *keys))
+        if plan is None or plan.enqueue(bound, None) is None:
+            self(args, {}, out)
+        return out
 
     def _new_results(self, args: tuple[Any, ...], keys: list[Any]) -> tuple[tuple[Array, ...], Any]:
         """Returns new arrays like the results of the last call with such arguments, and its specialization.

@@ -91,8 +91,11 @@ class RecordingCache:
         self._kept: dict[Any, list[GraphRecording]] = {}
         self._seen: dict[Any, None] = {}
         self._copied: Addresses = (None,) * len(ports.ports)
-        queue = runtime.scheduler.placement.recording_queue
-        self._pool, self.family = CommandPool(queue), queue.family
+        scheduler = runtime.scheduler
+        queue = scheduler.placement.recording_queue
+        # Where submits are dear, runs of a function join the batch of what is launched around them.
+        joins = default is None and not arrays.used and not scheduler.submits_early
+        self._pool, self.family = CommandPool(queue, secondary=joins), queue.family
         self._default = None if default is None else default.exact
         self.first = None if default is None else self.choose(default)
         self._all = cached(runtime, RecordingCache, WeakSet[RecordingCache], release=_drop_others)

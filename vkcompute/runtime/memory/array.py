@@ -22,7 +22,7 @@ from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.copies import copy_elements, is_packed_first
 from vkcompute.runtime.memory.downloads import settle
 from vkcompute.runtime.memory.flat import Flags, Flat
-from vkcompute.runtime.memory.host_data import HostArray, broadcast, bytes_of, converted, warn_of_numpy
+from vkcompute.runtime.memory.host_data import HostArray, broadcast, converted, warn_of_numpy
 from vkcompute.runtime.memory.mathematics import Mathematics, define_later
 from vkcompute.runtime.memory.printing import html, representation, text
 from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view
@@ -63,7 +63,8 @@ class Array(StridedView, Mathematics):
         Raises:
             TypeError: NumPy lacks the dtype, and the package ml_dtypes, which adds it, is not installed.
         """
-        dtypes.require_host(self.dtype)
+        if isinstance(self._dtype, dtypes.SmallFloat):
+            dtypes.require_host(self._dtype)
         return self._on_host()
 
     def _on_host(self) -> HostArray:
@@ -71,7 +72,7 @@ class Array(StridedView, Mathematics):
         self.runtime.scheduler.refuse_recording(
             "numpy() of an array", "read() it into an array, or after the graph has run"
         )
-        out = np.empty(self.shape, dtypes.on_host(self.dtype))
+        out = np.empty(self._shape, self._dtype)
         self._download(out)
         return out
 
@@ -107,7 +108,7 @@ class Array(StridedView, Mathematics):
         if not self.contiguous:
             out[...] = self._strided(self._download_extent())
         elif out.flags.c_contiguous:
-            self.runtime.transfers.download(self.buffer, self.offset, bytes_of(out))
+            self.runtime.transfers.download(self._buffer or self.buffer, self._offset, out)
         else:
             out[...] = self._on_host()
 
@@ -135,7 +136,7 @@ class Array(StridedView, Mathematics):
             return
         if self.contiguous and source.shape == self.shape and source.flags.c_contiguous:
             if self.size:
-                self.runtime.transfers.upload(bytes_of(source), self.buffer, self.offset)
+                self.runtime.transfers.upload(source, self.buffer, self.offset)
             return
         source = broadcast(source, self.shape)
         if self.contiguous:
@@ -578,7 +579,7 @@ class Restored:
         """Uploads the elements. Nothing else writes to their memory, so this waits for no downloads."""
         result = empty(array.runtime, array.shape, array.dtype)
         if result.size:
-            array.runtime.transfers.upload(bytes_of(np.ascontiguousarray(self.host)), result.buffer, 0)
+            array.runtime.transfers.upload(np.ascontiguousarray(self.host), result.buffer, 0)
         return result
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, TypeVar
 
 from vkcompute.core.device import Device
-from vkcompute.core.lifetime import Handle
+from vkcompute.core.lifetime import Handle, process
 from vkcompute.errors import again
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.memory.transfers import Transfers
@@ -58,22 +57,16 @@ class Context(Handle):
             DeviceLost: its device is lost.
         """
         loss = self.device.loss
-        if self._open and loss is None and self._pid == os.getpid():  # as below, in one call
+        if self._open and loss is None and self._pid == process[0]:  # as below, in one call
             return
         super().require_open()
         if loss is not None:
             raise again(loss)
 
-    def add_pending(self, array: Any, *, recorded: bool = True) -> None:
-        """Registers an array that is still to be computed.
-
-        Args:
-            recorded: False if it has its elements already, so that it belongs to no recording.
-        """
-        if recorded and self.scheduler.recordings and (recorder := self.scheduler.recording()) is not None:
-            recorder.own(array)  # before other threads can see the array: they leave it to the recording
-        key = id(array)
-        self.pending[key] = Reader(array, partial(self.pending.pop, key))
+    def own(self, array: Any) -> None:
+        """Makes a new lazy array one of this thread's recording, before other threads see it: they leave it to that."""
+        if (recorder := self.scheduler.recording()) is not None:
+            recorder.own(array)
 
     def compute_pending(self) -> None:
         """Computes all arrays that are still to be computed."""
@@ -156,7 +149,7 @@ class Reader(weakref.ref[Any]):
     def is_done(self) -> bool:
         """True if the array no longer needs the buffer: it is computed, or nobody has it."""
         array = self()
-        return array is None or not array.is_pending
+        return array is None or array._expression is None
 
     def compute(self) -> None:
         """Computes the array after those that need it: it may be computed with them.

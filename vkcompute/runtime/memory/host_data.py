@@ -17,11 +17,6 @@ from vkcompute.runtime.memory.layout import Shape
 HostArray = npt.NDArray[Any]
 
 
-def bytes_of(array: HostArray) -> npt.NDArray[np.uint8]:
-    """Returns the bytes of a C-contiguous array, which share its memory."""
-    return array.reshape(-1).view(np.uint8)
-
-
 def converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
     """Converts `data` to `dtype` within its kind; Python ints to any integers that hold them, and to bool."""
     refuse_mask(data)

@@ -16,8 +16,9 @@ from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.queue import Point
 from vkcompute.core.staging import SLOT_BYTES, StagingRing
-from vkcompute.errors import closed
-from vkcompute.runtime.memory.downloads import Download
+from vkcompute.deferred_calls import waiting
+from vkcompute.errors import closed, refusal
+from vkcompute.runtime.memory.downloads import Download, HostArray
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.residency import Residency
 from vkcompute.runtime.scheduling.scheduler import Scheduler
@@ -81,7 +82,8 @@ class Transfers:
             points = self._scheduler.points(find(start, stop))
         for point in points:
             point.wait()
-        self._scheduler.callbacks.run()
+        if (callbacks := self._scheduler.callbacks) or waiting:
+            callbacks.run()
         if not write:
             self._scheduler.require_written(buffer, start, stop)
 
@@ -112,9 +114,9 @@ class Transfers:
         pointer = vk.ffi.gc(address, lambda _, holder=holder: None)
         return np.frombuffer(vk.ffi.buffer(pointer, nbytes), np.uint8)
 
-    def upload(self, data: Bytes, buffer: Buffer, offset: int) -> None:
-        """Writes `data` at `offset` bytes; `data` may be changed once this returns."""
-        transfer = object()
+    def upload(self, data: HostArray, buffer: Buffer, offset: int) -> None:
+        """Writes a C-contiguous array at `offset` bytes; it may be changed once this returns."""
+        transfer, data = object(), data.reshape(-1).view(np.uint8)
         if (tracer := self._scheduler.tracer()) is not None:
             tracer.uploaded(buffer, offset, data.nbytes)
         try:
@@ -135,9 +137,9 @@ class Transfers:
         finally:  # not a `with`, whose exit Ctrl-C could prevent
             self._active.pop(transfer, None)
 
-    def download(self, buffer: Buffer, offset: int, out: Bytes) -> None:
-        """Fills `out` with the bytes from `offset` on. Waits only for the work that writes them."""
-        transfer = object()
+    def download(self, buffer: Buffer, offset: int, out: HostArray) -> None:
+        """Fills a C-contiguous array with the bytes from `offset` on. Waits only for the work that writes them."""
+        transfer, out = object(), out.reshape(-1).view(np.uint8)
         if (tracer := self._scheduler.tracer()) is not None:
             tracer.refuse("it reads values on the host")
         try:
@@ -185,6 +187,8 @@ class Transfers:
         self._active[transfer] = threading.get_ident(), buffer
         if self._closed:
             raise closed("the runtime is closed; open a new one")
+        if (failure := self._scheduler.queues[0].failure) is not None:
+            raise refusal(failure)
         with self._scheduler.device.unguarded_lock:  # a thread that has it may be moving the buffer
             content: Bytes | None = buffer.host
             return content

@@ -147,7 +147,10 @@ class StridedView:
         self._expression, self._base = expression, None
         if runtime is not None:
             self.runtime = runtime
-            runtime.add_pending(self)
+            if runtime.scheduler.recordings:
+                runtime.own(self)
+            key, pending = id(self), runtime.pending
+            pending[key] = Reader(self, partial(pending.pop, key))
         return self
 
     @classmethod
@@ -200,7 +203,8 @@ class StridedView:
             self.compute()
         elif name == "runtime":
             self.runtime = namespace().current_runtime()
-            self.runtime.add_pending(self, recorded=False)
+            pending = self.runtime.pending
+            pending[id(self)] = Reader(self, partial(pending.pop, id(self)))
         elif isinstance(attribute := getattr(type(self), name, None), property):
             return attribute.__get__(self)  # raises its own AttributeError again, which led here
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from vkcompute.core.buffer import Buffer
@@ -57,12 +58,15 @@ class AccessHistory:
 
     def read(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a read of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
-        for segment in self._tile(start, stop):
+        segments = self._tile(start, stop)
+        for segment in segments:
             if written := segment.written:
                 writer = segment.writer
                 if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
                     dependencies[writer] = written
             segment.reads[timeline] = task
+        if len(segments) == len(self._segments) > 1:
+            self._join()
 
     def write(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a write of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
@@ -224,6 +228,23 @@ class AccessHistory:
             position += 1
         self.needs_pruning = len(segments) > self._limit
         return tiles
+
+    def _join(self) -> None:
+        """Makes neighbours with the same history one segment: few are registered faster, and one much faster.
+
+        For a read of all alone: after one of a part, the next read of that part would divide them again.
+        """
+        segments = self._segments
+        joined, start = list[_Segment](), segments[0].start
+        for segment, other in zip_longest(segments, segments[1:]):
+            writer, written, reads = segment.writer, segment.written, segment.reads
+            if other is None or other.written != written or other.writer != writer or other.reads != reads:
+                joined.append(
+                    segment if segment.start == start else _Segment(start, segment.stop, writer, written, reads)
+                )
+                start = segment.stop
+        self._segments = joined
+        self.needs_pruning = len(joined) > self._limit
 
     def _split(self, position: int, at: int) -> int:
         """Splits the segment at a position; returns the position of its second part."""

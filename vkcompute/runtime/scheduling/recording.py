@@ -1,4 +1,4 @@
-"""Recordings: tasks in a command buffer that is submitted any number of times."""
+"""Recordings: tasks in a command buffer that is submitted, or executed in batches, any number of times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.command import BEGIN_REUSABLE, CommandPool, Recorder
+from vkcompute.core.command import BEGIN_REUSABLE, BEGIN_SECONDARY, CommandPool, Recorder, array_of
 from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
 from vkcompute.runtime.scheduling.command_queue import Timeline
 from vkcompute.runtime.scheduling.cost import NOTHING, Mix
@@ -21,20 +21,25 @@ class Recording:
 
     It begins with a barrier against everything before it on its queue. The constructor requires the device's lock.
 
+    Args:
+        pool: of secondary command buffers for one that other command buffers execute.
+
     Attributes:
         handle: the VkCommandBuffer.
+        commands: it as an array of one, for `Recorder.execute`; None for a primary one, which is submitted itself.
         writes: the bytes that the tasks write.
         reads: the bytes that they read before they write them.
         tasks: the tasks.
         cost: of a run.
     """
 
-    __slots__ = ("cost", "handle", "reads", "tasks", "writes")
+    __slots__ = ("commands", "cost", "handle", "reads", "tasks", "writes")
 
     def __init__(self, pool: CommandPool, tasks: list[Task], limit_s: float | None) -> None:
         self.tasks, self.cost = tasks, _cost(tasks, limit_s)
         self.cost.update()
         self.handle = pool.acquire()
+        self.commands = array_of(self.handle) if pool.secondary else None
         try:
             self._record(pool)
         except BaseException:
@@ -44,7 +49,8 @@ class Recording:
     def _record(self, pool: CommandPool) -> None:
         timeline, histories = Timeline(0), defaultdict[Buffer, AccessHistory](AccessHistory)
         reads: list[Range] = []
-        recorder = timeline.recorder = pool.device.retry(lambda: Recorder(pool.queue, self.handle, BEGIN_REUSABLE))
+        begin = BEGIN_SECONDARY if pool.secondary else BEGIN_REUSABLE
+        recorder = timeline.recorder = pool.device.retry(Recorder, pool.queue, self.handle, begin)
         recorder.barrier()
         for number, task in enumerate(self.tasks, 1):
             dependencies: Dependencies = {}
@@ -58,7 +64,10 @@ class Recording:
                 timeline.order_after(dependencies[0])
             task.record(recorder)
             timeline.recorded = number
-        recorder.end()
+        if pool.secondary:
+            recorder.end_commands()  # results reach the host at the end of the batch
+        else:
+            recorder.end()
         self.writes, self.reads = _merged(task.writes for task in self.tasks), _merged([reads])
 
 

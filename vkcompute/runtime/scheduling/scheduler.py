@@ -59,6 +59,7 @@ class Scheduler:
         profile: measures the tasks, or None.
         submit_limit_s: the time that one submit may take, or None.
         residency: which buffers are in device memory.
+        submits_early: True if an idle queue gets a batch before it is full.
         is_ahead: True if the host has launched work for a long time, and is to wait.
         moves: True once a buffer has moved to the host: buffers are to be in place for a task.
     """
@@ -73,6 +74,7 @@ class Scheduler:
             CommandQueue(index, queue, self.failures, timed=submit_limit_s is not None, early=submits_early)
             for index, queue in enumerate(device.queues)
         ]
+        self.submits_early = submits_early
         self.tracker = CompletionTracker(device, self.queues, self.failures, owner)
         self.callbacks = self.tracker.callbacks
         self.placement = Placement(device, self.queues)
@@ -314,7 +316,7 @@ class Scheduler:
         return Future(self.tracker, self.queues[0], 0)
 
     def replay(self, recording: Recording, family: int, times: int, before: Task | None = None) -> Future:
-        """Submits runs of a recording to a queue of this family, ordered after everything before them.
+        """Runs a recording on a queue of this family, ordered after everything before the runs.
 
         Launches the tasks one by one if a run takes longer than a submit may, or if a profile is to measure each.
 
@@ -330,7 +332,8 @@ class Scheduler:
                 reads = [*before.reads, *reads]
                 self.restore([where[0] for where in before.reads])
             compute_readers(writes)
-            self.callbacks.run()
+            if self.callbacks or waiting:
+                self.callbacks.run()
             target = self._only or self.placement.choose(writes, reads, None, family)
             if target.load + cost.load * times > 1:
                 target.flush()
@@ -345,10 +348,20 @@ class Scheduler:
                 self._add_runs(target, writes, reads, before)
                 if cost.load:
                     target.add_cost(cost, times)
+                if recording.commands is not None:
+                    self._record(target, "graph", writes, reads, self._execute, target, recording.commands, times)
+                    return Future(*self._end(target, 0, n=len(tasks) * times))
                 self._record(target, "graph", writes, reads, target.submit, [recording.handle] * times)
             self.device.deletion_queue.collect()
             self.is_ahead = self.is_ahead or target.ahead > 0
             return Future(self.tracker, target, target.task, self.placement.reason)
+
+    def _execute(self, target: CommandQueue, commands: Any, times: int) -> None:
+        """Records runs of commands that begin with a barrier into the open batch."""
+        recorder = target.open()
+        for _ in range(times):
+            recorder.execute(commands)
+        target.ordered = target.task - 1
 
     def _add_runs(
         self, target: CommandQueue, writes: Sequence[Range], reads: Sequence[Range], before: Task | None
