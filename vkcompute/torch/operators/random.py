@@ -11,6 +11,7 @@ import torch
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions.random import Generator, default_rng
 from vkcompute.runtime.memory.array import Array
+from vkcompute.torch import checks
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import kernel
@@ -95,7 +96,8 @@ def bernoulli(self: Any, p: float = 0.5, *, generator: Any = None) -> Any:
 @kernel("bernoulli_.Tensor")
 def bernoulli_of(self: Any, p: Any, *, generator: Any = None) -> Any:
     """Fills with ones of probabilities, and zeros."""
-    return _of_uniform(self, generator, lambda u: apply("less", u, operand(p.to("vk"))))
+    checked = checks.probabilities(operand(p.to("vk")))
+    return _of_uniform(self, generator, lambda u: apply("less", u, checked))
 
 
 @kernel("bernoulli.out")
@@ -180,16 +182,18 @@ def _require_sampled(weights: Any, n: int, replacement: bool) -> None:
 def multinomial(self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Returns indices drawn with probabilities: those with the largest ratios to exponential numbers, or by sums."""
     _require_sampled(self, num_samples, replacement)
-    weights = self.to(torch.float32)
+    weights = wrap(checks.weights(operand(self.to(torch.float32))))
     if not replacement or num_samples == 1:
         rates = torch.empty_like(weights)
         exponential(rates, 1.0, generator=generator)
-        return torch.topk(weights / rates.clamp_min(1e-38), num_samples, -1)[1]
+        ratios, drawn = torch.topk(weights / rates.clamp_min(1e-38), num_samples, -1)
+        return wrap(checks.draws(operand(drawn), operand(ratios[..., :1])))
     sums = torch.cumsum(weights, -1)
-    drawn = torch.empty((*self.shape[:-1], num_samples), device="vk")
-    uniform(drawn, generator=generator)
-    position = drawn * sums[..., -1:]
-    return torch.sum(position.unsqueeze(-1) >= sums.unsqueeze(-2), -1).clamp_max(self.shape[-1] - 1)
+    fractions = torch.empty((*self.shape[:-1], num_samples), device="vk")
+    uniform(fractions, generator=generator)
+    position = fractions * sums[..., -1:]
+    drawn = torch.sum(position.unsqueeze(-1) >= sums.unsqueeze(-2), -1).clamp_max(self.shape[-1] - 1)
+    return wrap(checks.draws(operand(drawn), operand(sums[..., -1:])))
 
 
 @kernel("rrelu_with_noise")
