@@ -9,8 +9,10 @@ import numpy as np
 import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.functions.draws import drawn_per_run
 from vkcompute.arrays.functions.random import Generator, default_rng
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime
 from vkcompute.torch import checks
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator
@@ -25,6 +27,22 @@ def next_generator(generator: Any = None) -> Generator:
     return default_rng(np.random.SeedSequence([int(value) for value in drawn]), device=runtime())
 
 
+class _Draw:
+    """The numbers of one operator. In the recording of a function, each run draws a key for them."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def _runtime(self) -> Runtime:
+        return runtime()
+
+    @drawn_per_run
+    def __call__(self, method: str, *args: Any) -> Array:
+        """Returns the numbers of a method of arrays' generator."""
+        numbers: Array = getattr(next_generator(self._generator), method)(*args)
+        return numbers
+
+
 def _dtype(tensor: Any) -> np.dtype[Any]:
     """Returns the dtype in which random floats of a tensor are made."""
     return np.dtype("float64") if tensor.dtype in (torch.float64, torch.complex128) else np.dtype("float32")
@@ -32,11 +50,11 @@ def _dtype(tensor: Any) -> np.dtype[Any]:
 
 def _uniform(tensor: Any, generator: Any) -> Array:
     """Returns numbers of [0, 1), of a tensor's shape."""
-    return next_generator(generator).random(tuple(tensor.shape), _dtype(tensor))
+    return _Draw(generator)("random", tuple(tensor.shape), _dtype(tensor))
 
 
 def _normal(tensor: Any, generator: Any) -> Array:
-    return next_generator(generator).standard_normal(tuple(tensor.shape), _dtype(tensor))
+    return _Draw(generator)("standard_normal", tuple(tensor.shape), _dtype(tensor))
 
 
 @kernel("uniform_")
@@ -119,7 +137,7 @@ def random_from(self: Any, from_: int, to: int | None, *, generator: Any = None)
     if not self.numel():
         return self
     stop = 2**63 - 1 if to is None else to
-    numbers = next_generator(generator).integers(from_, stop, tuple(self.shape), np.int64)
+    numbers = _Draw(generator)("integers", from_, stop, tuple(self.shape), np.int64)
     return store(self, numbers)
 
 
@@ -142,7 +160,7 @@ def random(self: Any, *, generator: Any = None) -> Any:
 def randperm(n: int, *, generator: Any = None, out: Any) -> Any:
     """Computes a random order of the integers below n."""
     resize_to(out, (n,))
-    return store(out, next_generator(generator).permutation(n)) if n else out
+    return store(out, _Draw(generator)("permutation", n)) if n else out
 
 
 @kernel("native_dropout")
