@@ -52,9 +52,15 @@ class _Import(MetaPathFinder):
         spec = find_spec(name)
         loader: Any = spec.loader if spec is not None else None
         if loader is not None:
-            execute = loader.exec_module
-            loader.exec_module = lambda module: (execute(module), _replace(self._replaced, module))
+            loader.exec_module = self._following(loader.exec_module)
         return spec
+
+    def _following(self, execute: Any) -> Any:
+        def executed(module: Any) -> None:
+            execute(module)
+            _replace(self._replaced, module)
+
+        return executed
 
     def end(self) -> None:
         """Waits no longer."""
