@@ -56,6 +56,7 @@ LEFT_OUT = {
     "programs": "compiles random kernels, which are without end",
     "recorded": "is this program",
     "stream_once": "a part of streaming.py",
+    "torch_compilation": "needs PyTorch",
     "torch_training": "needs PyTorch",
 }
 RECORD = HERE / "results" / "recorded_modules.json"

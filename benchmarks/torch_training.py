@@ -75,7 +75,7 @@ class Gpt(nn.Module):
         return self.head(self.layers(hidden, mask, is_causal=True)).transpose(1, 2)
 
 
-def _case(name: str) -> tuple[nn.Module, Any, Any]:
+def case(name: str) -> tuple[nn.Module, Any, Any]:
     """Returns a model, a batch and its targets."""
     if name == "mlp":
         model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10))
@@ -88,7 +88,7 @@ def _case(name: str) -> tuple[nn.Module, Any, Any]:
 def _step(name: str, device: str) -> Step:
     """Returns a function that makes a step of training; that of ResNet computes its gradients only."""
     torch.manual_seed(0)
-    model, x, y = _case(name)
+    model, x, y = case(name)
     model, x, y = model.to(device), x.to(device), y.to(device)
     optimizer = torch.optim.Adam(model.parameters(), 1e-4)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -131,6 +132,7 @@ AT_INDICES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "index_copy": lambda t, i: t.index_copy(0, i, t[:2]),
     "index_reduce": lambda t, i: t.index_reduce(0, i, t[:2], "prod"),
     "embedding": lambda t, i: torch.nn.functional.embedding(i, t),
+    "embedding_bag": lambda t, i: torch.nn.functional.embedding_bag(i, t, torch.tensor([0], device=t.device)),
     "nll_loss": lambda t, i: torch.nn.functional.nll_loss(t[:2], i),
 }
 
@@ -150,3 +152,41 @@ def test_negative_indices_of_tensors_count_from_the_end() -> None:
     assert (x[at].tolist(), x.take(at).tolist()) == ([4, 0], [4, 0])
     assert torch.take_along_dim(x, at, 0).tolist() == [4, 0]
     assert x.index_fill(0, at, 7.0).tolist() == [7, 1, 2, 3, 7]
+
+
+DRAWN: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], list[float], list[list[float]]]] = {
+    "bernoulli": (torch.bernoulli, [0.0, 1.0, 0.5], [[0.5, 1.5, 0.5], [-0.1, 0.5, 0.5], [0.5, math.nan, 0.5]]),
+    "multinomial": (
+        lambda t: torch.multinomial(t, 1),
+        [0.0, 3.0, 0.5],
+        [[0.5, -1.0, 0.5], [0.5, math.inf, 0.5], [0.5, 0.5, math.nan], [0.0, 0.0, 0.0]],
+    ),
+    "multinomial with replacement": (
+        lambda t: torch.multinomial(t, 4, replacement=True),
+        [0.0, 3.0, 0.5],
+        [[0.5, -1.0, 0.5], [0.5, math.inf, 0.5], [0.5, 0.5, math.nan], [0.0, 0.0, 0.0]],
+    ),
+    "binary_cross_entropy": (
+        lambda t: torch.nn.functional.binary_cross_entropy(t, torch.ones_like(t)),
+        [0.0, 1.0, 0.5],
+        [[0.5, 1.5, 0.5], [-0.1, 0.5, 0.5]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_probabilities_and_weights_that_are_none(name: str) -> None:
+    function, right, wrong = DRAWN[name]
+    assert torch.isfinite(function(torch.tensor(right, device="vk"))).all()
+    for values in wrong:
+        with pytest.raises(RuntimeError):
+            function(torch.tensor(values))
+        with pytest.raises(RuntimeError, match=r"must be|is inf"):
+            function(torch.tensor(values, device="vk")).cpu()
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int64, torch.float32])
+def test_medians_of_no_elements(dtype: torch.dtype) -> None:
+    x = torch.tensor([], dtype=dtype)
+    for function in torch.median, torch.nanmedian:
+        torch.testing.assert_close(function(x.to("vk")).cpu(), function(x), equal_nan=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from vkcompute.torch import triton_package
 from vkcompute.torch.device_guard import Engine
 from vkcompute.torch.errors import NoNestedTensorsError, warn_once
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
@@ -59,6 +60,7 @@ def apply(library: Any) -> None:
         library: the library of kernels, to which one of the CPU is added.
     """
     replace = _replaced.replace
+    triton_package.enable(_replaced)
     replace(torch.UntypedStorage, "__new__", _storage_maker(torch.UntypedStorage.__new__))
     for name in filter(torch.accelerator.__dict__.__contains__, _ACCELERATOR):
         replace(torch.accelerator, name, _of_module(name))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch._dynamo import device_interface
-from torch._inductor import ir, scheduler, utils
+from torch._inductor import config, ir, scheduler, utils
 from torch._inductor.codegen import common
 from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
@@ -18,7 +18,7 @@ from vkcompute.torch.kernels import DEVICE_NAME
 
 _PROPERTIES = {"multi_processor_count": 32, "max_threads_per_multi_processor": 1024, "warp_size": 32}
 """Properties that texts of programs depend on: equal on all devices, as Inductor keeps programs on disk."""
-_SOURCES = "vkcompute.torch.inductor.sources"
+_SOURCES, _REPLAYS = "vkcompute.torch.inductor.sources", "vkcompute.torch.inductor.replays"
 
 
 class Interface(device_interface.DeviceInterface):  # type: ignore[misc]
@@ -91,6 +91,12 @@ class Wrapper(PythonWrapperCodegen):  # type: ignore[misc]
         """Writes the imports, with our loader of programs in the place of Inductor's."""
         super().write_header()
         self.header.writeline(f"from {_SOURCES} import AsyncCompile; async_compile = AsyncCompile()")
+
+    def generate_after_suffix(self, result: Any) -> None:
+        """Writes the end of the program, whose calls are replayed where CUDA graphs are asked for."""
+        super().generate_after_suffix(result)
+        if config.triton.cudagraphs:
+            result.writeline(f"from {_REPLAYS} import Replayed; call = Replayed(call)")
 
     def write_triton_header_once(self) -> None:
         """Writes the function of streams, which launches name, without an import of Triton."""

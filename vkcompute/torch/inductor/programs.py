@@ -37,7 +37,7 @@ class Program:
 
     Args:
         program: as made by `jit`.
-        choices: constants of a launch; of several, the fastest are measured.
+        choices: Inductor's configurations; of several, the one with the fastest constants is measured.
         triton_meta: Inductor's: types of the parameters, and values of some.
         inductor_meta: Inductor's: the kind of the grid, and the arguments that are written.
     """
@@ -45,6 +45,9 @@ class Program:
     def __init__(
         self, program: JITFunction, choices: Sequence[Constants], triton_meta: Any, inductor_meta: Any
     ) -> None:
+        self._configurations = choices
+        choices = [{name: choice[name] for name in choice if name in program.arg_names} for choice in choices]
+        self._choices = choices
         self.fn, self.__name__, self._inductor_meta = program, program.__name__, inductor_meta
         names = program.arg_names
         fixed = {key if isinstance(key, str) else names[key]: value for key, value in triton_meta["constants"].items()}
@@ -52,8 +55,9 @@ class Program:
         self._names = [*self._passed, *inductor_meta.get("extra_launcher_args", ())]
         self._known = {**_expected(triton_meta), **fixed}
         self._constants = dict(choices[0])
-        self._values = [self._constants.get(name) for name in names]
-        self._at = [names.index(name) for name in self._passed]
+        self._fixed = fixed
+        self._values = [{**self._constants, **fixed}.get(name) for name in names]
+        self._at = [(at, names.index(name)) for at, name in enumerate(self._passed) if name not in fixed]
         self._tuner = _tuner(program, choices, self._passed, inductor_meta) if len(choices) > 1 else None
         self._grids: dict[tuple[Any, ...], Any] = {}
 
@@ -76,20 +80,22 @@ class Program:
         if grid is None:
             grid = self._grids[sizes] = self._grid(self._constants, args)
         values = self._values.copy()
-        for at, arg in zip(self._at, args, strict=False):
-            values[at] = _argument(arg)
+        for at, parameter in self._at:
+            values[parameter] = _argument(args[at])
         self.fn.run(*values, grid=grid)
 
     def _tune(self, tuner: Autotuner, args: tuple[Any, ...]) -> None:
         """Launches the program with the fastest constants."""
         values = {name: _argument(arg) for name, arg in zip(self._passed, args, strict=False)}
+        values |= {name: value for name, value in self._fixed.items() if name in values}
         tuner.run(grid=lambda constants: self._grid(constants, args), **values)
 
     def _grid(self, constants: Mapping[str, Any], args: tuple[Any, ...]) -> Any:
         """Returns the grid for constants and arguments."""
         meta = self._inductor_meta
         grid = getattr(triton_heuristics, meta["grid_type"])(inductor_meta=meta, mode="python")
-        grid.generate({name: value for name, value in constants.items() if name in self._constants})
+        chosen = self._choices.index({name: constants[name] for name in self._constants})
+        grid.generate(self._configurations[chosen])
         names = {**self._known, **dict(zip(self._names, args, strict=True))}
         exec("\n".join([*grid.prefix, f"grid = {grid.x_grid}, {grid.y_grid}, {grid.z_grid}"]), {}, names)
         return names["grid"]
@@ -184,6 +190,17 @@ def fixed_config(config: Mapping[str, Any], filename: str, triton_meta: Any, ind
     return _decorator([constants], triton_meta, inductor_meta)
 
 
+def user_autotune(configs: Sequence[Constants], triton_meta: Any, inductor_meta: Any = None, **_: Any) -> Any:
+    """Returns a decorator of a kernel of the user's, whose grid is passed."""
+
+    def decorate(program: JITFunction) -> Program:
+        names = [parameter.name for parameter in program.params if parameter.is_constexpr]
+        known = {name: value for name, value in triton_meta["constants"].items() if name in names}
+        return Program(program, [{**known, **config} for config in configs] or [known], triton_meta, inductor_meta)
+
+    return decorate
+
+
 def _is_tuned(inductor_meta: Any) -> bool:
     """True if the constants are to be measured."""
     meta = inductor_meta or {}
@@ -194,10 +211,7 @@ def _decorator(choices: Sequence[Constants], triton_meta: Any, inductor_meta: An
     different = [constants for at, constants in enumerate(choices) if constants not in choices[:at]]
 
     def decorate(program: JITFunction) -> Program:
-        used = [
-            {name: value for name, value in constants.items() if name in program.arg_names} for constants in different
-        ]
-        return Program(program, used, triton_meta, inductor_meta or {})
+        return Program(program, different, triton_meta, inductor_meta or {})
 
     return decorate
 
@@ -214,8 +228,7 @@ HEURISTICS = SimpleNamespace(
     reduction=reduction,
     persistent_reduction=persistent_reduction,
     fixed_config=fixed_config,
-    **{
-        name: _refused(name) for name in ("cooperative_reduction", "split_scan", "foreach", "template", "user_autotune")
-    },
+    user_autotune=user_autotune,
+    **{name: _refused(name) for name in ("cooperative_reduction", "split_scan", "foreach", "template")},
 )
 """The decorators by name."""

@@ -27,7 +27,7 @@ def embedding_bag(
     bag, n_bags = _bags(indices, offsets, include_last_offset)
     is_used = indices != padding_idx
     sizes = torch.zeros(n_bags, dtype=torch.int64, device="vk").index_add(0, bag, is_used.to(torch.int64))
-    rows = weight[indices]
+    rows = weight.index_select(0, indices)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
     out = torch.zeros((n_bags, weight.shape[1]), dtype=weight.dtype, device="vk")

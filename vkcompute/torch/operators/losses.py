@@ -11,10 +11,11 @@ from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
+from vkcompute.torch import checks
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, operand, resize_to
-from vkcompute.torch.storage import runtime, store
+from vkcompute.torch.storage import runtime, store, wrap
 
 _MEAN, _SUM = 1, 2  # at::Reduction
 
@@ -145,7 +146,8 @@ def mse_loss_backward(grad_output: Any, self: Any, target: Any, reduction: int, 
 @kernel("binary_cross_entropy")
 def binary_cross_entropy(self: Any, target: Any, weight: Any = None, reduction: int = _MEAN) -> Any:
     """Returns -(y * log(x) + (1 - y) * log(1 - x)), with logarithms of at least -100."""
-    losses = (target - 1) * torch.log1p(-self).clamp_min(-100) - target * torch.log(self).clamp_min(-100)
+    x = wrap(checks.probabilities(operand(self)))
+    losses = (target - 1) * torch.log1p(-x).clamp_min(-100) - target * torch.log(x).clamp_min(-100)
     return _reduced(losses if weight is None else losses * weight, reduction)
 
 

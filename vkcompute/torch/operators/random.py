@@ -9,8 +9,11 @@ import numpy as np
 import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.functions.draws import drawn_per_run
 from vkcompute.arrays.functions.random import Generator, default_rng
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.torch import checks
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import kernel
@@ -24,6 +27,22 @@ def next_generator(generator: Any = None) -> Generator:
     return default_rng(np.random.SeedSequence([int(value) for value in drawn]), device=runtime())
 
 
+class _Draw:
+    """The numbers of one operator. In the recording of a function, each run draws a key for them."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def _runtime(self) -> Runtime:
+        return runtime()
+
+    @drawn_per_run
+    def __call__(self, method: str, *args: Any) -> Array:
+        """Returns the numbers of a method of arrays' generator."""
+        numbers: Array = getattr(next_generator(self._generator), method)(*args)
+        return numbers
+
+
 def _dtype(tensor: Any) -> np.dtype[Any]:
     """Returns the dtype in which random floats of a tensor are made."""
     return np.dtype("float64") if tensor.dtype in (torch.float64, torch.complex128) else np.dtype("float32")
@@ -31,11 +50,11 @@ def _dtype(tensor: Any) -> np.dtype[Any]:
 
 def _uniform(tensor: Any, generator: Any) -> Array:
     """Returns numbers of [0, 1), of a tensor's shape."""
-    return next_generator(generator).random(tuple(tensor.shape), _dtype(tensor))
+    return _Draw(generator)("random", tuple(tensor.shape), _dtype(tensor))
 
 
 def _normal(tensor: Any, generator: Any) -> Array:
-    return next_generator(generator).standard_normal(tuple(tensor.shape), _dtype(tensor))
+    return _Draw(generator)("standard_normal", tuple(tensor.shape), _dtype(tensor))
 
 
 @kernel("uniform_")
@@ -95,7 +114,8 @@ def bernoulli(self: Any, p: float = 0.5, *, generator: Any = None) -> Any:
 @kernel("bernoulli_.Tensor")
 def bernoulli_of(self: Any, p: Any, *, generator: Any = None) -> Any:
     """Fills with ones of probabilities, and zeros."""
-    return _of_uniform(self, generator, lambda u: apply("less", u, operand(p.to("vk"))))
+    checked = checks.probabilities(operand(p.to("vk")))
+    return _of_uniform(self, generator, lambda u: apply("less", u, checked))
 
 
 @kernel("bernoulli.out")
@@ -117,7 +137,7 @@ def random_from(self: Any, from_: int, to: int | None, *, generator: Any = None)
     if not self.numel():
         return self
     stop = 2**63 - 1 if to is None else to
-    numbers = next_generator(generator).integers(from_, stop, tuple(self.shape), np.int64)
+    numbers = _Draw(generator)("integers", from_, stop, tuple(self.shape), np.int64)
     return store(self, numbers)
 
 
@@ -140,7 +160,7 @@ def random(self: Any, *, generator: Any = None) -> Any:
 def randperm(n: int, *, generator: Any = None, out: Any) -> Any:
     """Computes a random order of the integers below n."""
     resize_to(out, (n,))
-    return store(out, next_generator(generator).permutation(n)) if n else out
+    return store(out, _Draw(generator)("permutation", n)) if n else out
 
 
 @kernel("native_dropout")
@@ -180,16 +200,18 @@ def _require_sampled(weights: Any, n: int, replacement: bool) -> None:
 def multinomial(self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Returns indices drawn with probabilities: those with the largest ratios to exponential numbers, or by sums."""
     _require_sampled(self, num_samples, replacement)
-    weights = self.to(torch.float32)
+    weights = wrap(checks.weights(operand(self.to(torch.float32))))
     if not replacement or num_samples == 1:
         rates = torch.empty_like(weights)
         exponential(rates, 1.0, generator=generator)
-        return torch.topk(weights / rates.clamp_min(1e-38), num_samples, -1)[1]
+        ratios, drawn = torch.topk(weights / rates.clamp_min(1e-38), num_samples, -1)
+        return wrap(checks.draws(operand(drawn), operand(ratios[..., :1])))
     sums = torch.cumsum(weights, -1)
-    drawn = torch.empty((*self.shape[:-1], num_samples), device="vk")
-    uniform(drawn, generator=generator)
-    position = drawn * sums[..., -1:]
-    return torch.sum(position.unsqueeze(-1) >= sums.unsqueeze(-2), -1).clamp_max(self.shape[-1] - 1)
+    fractions = torch.empty((*self.shape[:-1], num_samples), device="vk")
+    uniform(fractions, generator=generator)
+    position = fractions * sums[..., -1:]
+    drawn = torch.sum(position.unsqueeze(-1) >= sums.unsqueeze(-2), -1).clamp_max(self.shape[-1] - 1)
+    return wrap(checks.draws(operand(drawn), operand(sums[..., -1:])))
 
 
 @kernel("rrelu_with_noise")

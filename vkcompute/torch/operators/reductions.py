@@ -390,9 +390,9 @@ def median(self: Any, dim: int, keepdim: bool = False, *, values: Any, indices: 
 
 @kernel("median")
 def median_of_all(self: Any) -> Any:
-    """Returns the lower median of all elements; NaN if there is one, and for none."""
-    if not self.numel() and self.dtype.is_floating_point:
-        return torch.full((), math.nan, dtype=self.dtype, device="vk")
+    """Returns the lower median of all elements; NaN if there is one. That of none is NaN as the CPU converts it."""
+    if not self.numel():
+        return torch.full((), math.nan).to(self.dtype).to("vk")
     return torch.median(self.reshape(-1), 0)[0]
 
 
