@@ -265,7 +265,7 @@ class Counted:
     count: tl.tensor
 
     @triton.jit
-    def more(self, x):  # noqa: ANN205
+    def more(self, x):
         return Counted(self.index + x, self.count + 1)
 
 
