@@ -36,11 +36,17 @@ FROM_CHECKOUT = {
     "triton.tools.mxfp": "python/triton/tools/mxfp.py",
 }
 """Modules of Triton that only its tests use, taken from the checkout."""
+TOO_SLOW = 75
+"""The status of a process that ends after a test that takes too long; the next one goes on behind it."""
 OTHERS = (
     ".asm[", "filecheck", "inline_asm", "ttgir", "run_parser", "ast_to_ttir", "ASTSource", "doesnt_compile",
     "fresh_knobs",
 )  # fmt: skip
 """Texts in the source of tests of Triton's own compiler: its intermediate forms, settings, or a vendor's assembly."""
+
+
+class TooSlow(TimeoutError):
+    """A test takes more than its limit."""
 
 
 def install() -> None:
@@ -147,7 +153,7 @@ def pytest_runtest_protocol(item: Any) -> Iterator[None]:
     """Interrupts a test that takes too long."""
 
     def stop(*_: Any) -> None:
-        raise TimeoutError(f"the test takes more than {LIMIT_S} s")
+        raise TooSlow(f"the test takes more than {LIMIT_S} s")
 
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(LIMIT_S)
@@ -172,4 +178,6 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Generator[None, Any, Any]
         }
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")
+        if call.excinfo is not None and call.excinfo.errisinstance(TooSlow):
+            os._exit(TOO_SLOW)  # the device is still at it, and would keep later tests waiting
     return report
