@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 import torch
+from triton_tests import TOO_SLOW
 
 from vkcompute.blocks.compiler.types import DTYPES
 from vkcompute.compat import triton
@@ -36,8 +37,6 @@ FROM_CHECKOUT = {
     "triton.tools.mxfp": "python/triton/tools/mxfp.py",
 }
 """Modules of Triton that only its tests use, taken from the checkout."""
-TOO_SLOW = 75
-"""The status of a process that ends after a test that takes too long; the next one goes on behind it."""
 OTHERS = (
     ".asm[", "filecheck", "inline_asm", "ttgir", "run_parser", "ast_to_ttir", "ASTSource", "doesnt_compile",
     "fresh_knobs",
@@ -179,5 +178,5 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Generator[None, Any, Any]
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")
         if call.excinfo is not None and call.excinfo.errisinstance(TooSlow):
-            os._exit(TOO_SLOW)  # the device is still at it, and would keep later tests waiting
+            os._exit(TOO_SLOW)  # the device is still busy, and would keep later tests waiting
     return report

@@ -24,7 +24,7 @@ FOLDER = "python/test/unit/language"
 LEFT_OUT = "test_line_info", "test_warp_specialization", "test_pipeliner", "test_compile_only", "test_reproducer"
 """Files of tests of Triton's own compiler: its passes, and the text of its intermediate forms."""
 TOO_SLOW = 75
-"""The plugin's status after a test that takes too long: the others run in a new process."""
+"""The status of a process that ends after a test that takes too long; another one runs the rest."""
 
 
 def main() -> int:

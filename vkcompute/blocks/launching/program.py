@@ -130,7 +130,7 @@ class JITFunction(Launched):
         """Launches the program; returns a `Future`, which has completed with an empty grid, or interpreted.
 
         With `warmup=False`, as launchers of libraries call it, it returns the compiled program, unless interpreted;
-        with True it only compiles, as the method does. A parameter of this name is none of both.
+        with True it only compiles, as the method does. A parameter of this name takes the value instead.
         """
         if "warmup" not in named or "warmup" in self.arg_names:
             return self._launch(grid, args, named)
