@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 import torch
+from triton_tests import TOO_SLOW
 
 from vkcompute.blocks.compiler.types import DTYPES
 from vkcompute.compat import triton
@@ -43,6 +44,10 @@ OTHERS = (
 """Texts in the source of tests of Triton's own compiler: its intermediate forms, settings, or a vendor's assembly."""
 
 
+class TooSlow(TimeoutError):
+    """A test takes more than its limit."""
+
+
 def install() -> None:
     """Makes `import triton` take our package, with what only Triton's tests need beside it."""
     triton.install_as_triton()
@@ -53,7 +58,7 @@ def install() -> None:
     knobs = ModuleType("triton.knobs")
     knobs.base_knobs, knobs.propagate_env = SimpleNamespace, True  # type: ignore[attr-defined]
     sys.modules["triton.knobs"] = triton.knobs = knobs  # type: ignore[attr-defined]
-    torch.cuda.device = lambda *_: nullcontext()
+    torch.cuda.device, torch.cuda.get_device_capability = lambda *_: nullcontext(), lambda *_: (9, 0)
     _install_in_subprocesses()
     text = ModuleType("triton._filecheck")
     for name in ("filecheck_test", "run_filecheck_test", "run_parser", "run_filecheck"):
@@ -147,7 +152,7 @@ def pytest_runtest_protocol(item: Any) -> Iterator[None]:
     """Interrupts a test that takes too long."""
 
     def stop(*_: Any) -> None:
-        raise TimeoutError(f"the test takes more than {LIMIT_S} s")
+        raise TooSlow(f"the test takes more than {LIMIT_S} s")
 
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(LIMIT_S)
@@ -172,4 +177,6 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Generator[None, Any, Any]
         }
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")
+        if call.excinfo is not None and call.excinfo.errisinstance(TooSlow):
+            os._exit(TOO_SLOW)  # the device is still busy, and would keep later tests waiting
     return report

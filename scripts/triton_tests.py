@@ -23,6 +23,8 @@ from typing import Any
 FOLDER = "python/test/unit/language"
 LEFT_OUT = "test_line_info", "test_warp_specialization", "test_pipeliner", "test_compile_only", "test_reproducer"
 """Files of tests of Triton's own compiler: its passes, and the text of its intermediate forms."""
+TOO_SLOW = 75
+"""The status of a process that ends after a test that takes too long; another one runs the rest."""
 
 
 def main() -> int:
@@ -55,7 +57,7 @@ def _files(folder: Path, names: list[str] | None) -> list[Path]:
 
 
 def run(path: Path, options: Any, results: Path) -> None:
-    """Runs a file of tests."""
+    """Runs a file of tests, in a process, and in another one after each test that takes too long."""
     root = Path(__file__).resolve().parent
     env = os.environ | {
         "TRITON_CHECKOUT": str(options.checkout.resolve()),
@@ -67,7 +69,9 @@ def run(path: Path, options: Any, results: Path) -> None:
     pytest = [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-p", "triton_plugin", "-p", "no:cacheprovider"]
     chosen = ["-k", options.only] if options.only else []
     command = [*pytest, "--noconftest", "--tb=no", "-W", "ignore", *chosen, path.name]
-    done = subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True, check=False)
+    done = None
+    while done is None or done.returncode == TOO_SLOW:
+        done = subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 5):
         print(f"{path.name}: pytest ended with status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 

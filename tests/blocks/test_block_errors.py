@@ -233,8 +233,9 @@ def test_wrong_launches() -> None:
         beyond[(1,)](x, 8, num_wraps=3)
     with pytest.raises(ValueError, match="1 to 3 numbers of programs"):
         beyond[(1, 1, 1, 1)](x, 8)
-    with pytest.raises(ValueError, match="num_warps is a power of two; got 3"):
+    with pytest.raises(ValueError, match="num_warps must be a power of 2; got 3") as of_warps:
         beyond[(1,)](x, 8, num_warps=3)
+    assert isinstance(of_warps.value, AssertionError)
     with pytest.raises(ValueError, match="launch_cooperative_grid=True makes all programs run at the same time"):
         beyond[(2,)](x, 8, launch_cooperative_grid=True)
     with pytest.raises(ValueError, match="ir_override names a file"):

@@ -105,3 +105,44 @@ def test_loads_see_stores_to_a_view_that_overlaps(gpu: vc.Runtime) -> None:
     for _ in range(3):
         expected[4:] = expected[:8] * 2 + 1
     assert np.array_equal(x.numpy(), expected)
+
+
+class Held:
+    """A tensor of another package, which holds an array."""
+
+    def __init__(self, array: vc.Array) -> None:
+        self.array, self.dtype = array, array.dtype
+
+    @property
+    def __vkcompute_array__(self) -> vc.Array:
+        return self.array
+
+
+class Keeping(triton.KernelInterface):
+    """As libraries do: the first launch of a dtype returns what later ones are launched by."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn, self.compiled = fn, dict[Any, Any]()
+
+    def run(self, x: Any, n: int, *, grid: Any, **named: Any) -> None:
+        if x.dtype in self.compiled:
+            self.compiled[x.dtype][grid](x, n)
+        else:
+            self.compiled[x.dtype] = self.fn.run(x, n, grid=grid, **named)
+
+
+@pytest.mark.parametrize("decorator", ["none", "heuristics", "autotune"])
+def test_launchers_that_keep_what_run_returns(gpu: vc.Runtime, decorator: str) -> None:
+    program, named = filled, {}
+    if decorator == "none":
+        named = {"N": 64, "num_warps": 2}
+    elif decorator == "heuristics":
+        program = triton.heuristics({"N": lambda args: 64})(filled)
+    else:
+        program = triton.autotune(configs=[triton.Config({"N": 64}, num_warps=2)], key=[])(filled)
+    keeping = Keeping(program)
+    for n in (5, 9, 16, 1):
+        out = gpu.zeros(64, np.int32)
+        keeping[(1,)](Held(out), n, **named)
+        assert np.count_nonzero(out.numpy()) == n
+    assert isinstance(keeping.compiled[out.dtype].metadata.num_warps, int)

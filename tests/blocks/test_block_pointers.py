@@ -163,6 +163,22 @@ def test_atomic_operations_of_descriptors(machine: vkcompute.Runtime | None) -> 
 
 
 @triton.jit
+def bfloat16_of_descriptor(x_ptr, y_ptr, value, m, n):
+    x, y = (tl.make_tensor_descriptor(pointer, [m, n], [n, 1], [4, 8]) for pointer in (x_ptr, y_ptr))
+    x.atomic_add([tl.program_id(0) * 2, 0], tl.full((4, 8), value, x.dtype))
+    y.atomic_max([tl.program_id(0) * 2, 0], tl.full((4, 8), value * tl.program_id(0), y.dtype))
+
+
+def test_atomic_operations_of_descriptors_of_bfloat16(machine: vkcompute.Runtime | None) -> None:
+    given = [np.zeros((7, 5), np.uint16) if machine is None else machine.zeros((7, 5), np.uint16) for _ in "xy"]
+    x, y = (triton.reinterpret(array, tl.bfloat16) for array in given)
+    (bfloat16_of_descriptor.interpret if machine is None else bfloat16_of_descriptor)[(3,)](x, y, 0.75, 7, 5)
+    for array, factors in zip(given, ([1, 1, 2, 2, 2, 2, 1], [0, 0, 1, 1, 2, 2, 2]), strict=True):
+        wanted = np.repeat(np.array(factors, np.float32) * 0.75, 5).reshape(7, 5).view(np.uint32) >> 16
+        np.testing.assert_array_equal(np.asarray(array.tolist()), wanted)
+
+
+@triton.jit
 def unchecked_axis(x_ptr):
     x = tl.make_block_ptr(x_ptr, (8,), (1,), (0,), (8,), (0,))
     tl.store(x, tl.load(x, boundary_check=(1,)))

@@ -54,6 +54,29 @@ def test_the_fastest_configuration_is_measured_once_per_key(gpu: vkcompute.Runti
 
 
 @triton.jit
+def takes_stages(x_ptr, num_stages: tl.constexpr):
+    tl.store(x_ptr, num_stages)
+
+
+@pytest.mark.parametrize(("program", "n_measured"), [("scaled", 2), ("takes_stages", 6)])
+def test_configurations_of_one_program_are_measured_once(
+    gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any, program: str, n_measured: int
+) -> None:
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
+    kwargs, given = ({"BLOCK": 32}, (64, 2)) if program == "scaled" else ({}, ())
+    options = [(warps, stages) for stages in (2, 3, 4) for warps in (1, 2)]
+    configs = [triton.Config(kwargs, num_warps=warps, num_stages=stages) for warps, stages in options]
+    tuned = triton.autotune(configs=configs, key=[])(globals()[program])
+    times = iter([[3.0], [2.0], [4.0], [5.0], [1.0], [6.0]])
+    tuned.do_bench = lambda launch, quantiles: launch() and next(times)
+    x = gpu.array(np.ones(64, np.int32))
+    tuned[(1,)](x, *given)
+    assert len({*tuned.configs_timings.values()}) == n_measured
+    assert len(tuned.configs_timings) == 6
+    assert tuned.best_config is configs[1 if n_measured == 2 else 4]
+
+
+@triton.jit
 def scaled(x_ptr, n, factor, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(x_ptr + at, tl.load(x_ptr + at, at < n) * factor, at < n)

@@ -138,8 +138,18 @@ BYTES = np.zeros(4, np.int8)
         (sliced, (X,), "unsupported tensor index", "x_ptr[1:]"),
         (huge, (X, 3), "72057594037927935 is out of range of int32", "0xFFFF"),
         (stores_constant, (X,), "Cannot store to a constant pointer", "tl.store"),
-        (stores_called, (X, X, 3), "x_ptr is a tl.const, and out_ptr is none", "out_ptr if"),
-        (loads_chosen, (X, X, 3), "x_ptr is a tl.const, and out_ptr is none", "tl.load(source)"),
+        (
+            stores_called,
+            (X, X, 3),
+            "x_ptr, a tl.const, on one path and to out_ptr, which is none",
+            "out_ptr if",
+        ),
+        (
+            loads_chosen,
+            (X, X, 3),
+            "x_ptr, a tl.const, on one path and to out_ptr, which is none",
+            "tl.load(source)",
+        ),
     ],
 )
 def test_what_triton_refuses(program: JITFunction, args: Any, message: str, text: str) -> None:

@@ -257,3 +257,27 @@ def test_asserts_that_pytest_rewrites(run_python: Callable[..., Any], tmp_path: 
     program = f"import pytest; print(pytest.main(['-q', '-p', 'no:cacheprovider', {str(tmp_path)!r}]))"
     done = run_python(program)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+@triton.aggregate
+class Counted:
+    index: tl.tensor
+    count: tl.tensor
+
+    @triton.jit
+    def more(self, x):
+        return Counted(self.index + x, self.count + 1)
+
+
+@triton.jit
+def counted(x_ptr, out_ptr, n):
+    state = Counted(0, 0)
+    for i in range(n):
+        state = state.more(tl.load(x_ptr + i))
+    tl.store(out_ptr, state.index)
+    tl.store(out_ptr + 1, state.count)
+
+
+def test_fields_named_as_methods_of_tuples(machine: vkcompute.Runtime | None) -> None:
+    *_, result = run(machine, counted, (1,), (np.arange(5, dtype=np.int32), np.zeros(2, np.int32), 5))
+    assert result.tolist() == [10, 5]

@@ -167,6 +167,10 @@ def test_addresses_in_storages() -> None:
     holder = type("Bare", (), {"dtype": x.dtype, "data_ptr": lambda self: 0})()
     with pytest.raises(TypeError, match=r"a Bare with data_ptr\(\) has untyped_storage\(\)"):
         add_one[(1,)](holder, 16)
+    backwards = View(x, 31)
+    backwards.stride = lambda: (-1,)  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=r"got a stride of -1; pass a copy"):
+        add_one[(1,)](backwards, 16)
 
 
 def test_reinterpreted_views_of_the_host() -> None:

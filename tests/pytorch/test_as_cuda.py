@@ -234,6 +234,17 @@ def test_tensors_say_that_they_are_on_cuda() -> None:
         x.to("cuda:1")
 
 
+@pytest.mark.usefixtures("as_cuda")
+def test_kernels_registered_for_cuda_run() -> None:
+    library = torch.library.Library("aten", "IMPL", "CUDA")
+    library.impl("floor", lambda x: x + 7)
+    x = torch.ones(2, device="cuda")
+    assert torch.floor(x).tolist() == [8, 8]
+    assert torch.floor(x.cpu()).tolist() == [1, 1]
+    library._destroy()
+    assert torch.floor(x).tolist() == [1, 1]
+
+
 def test_restore_undoes_it() -> None:
     from vkcompute.torch import as_cuda
 

@@ -467,3 +467,23 @@ def test_block_programs_take_addresses_of_the_device() -> None:
     wanted = torch.zeros(32)
     wanted[3:7], wanted[7:11] = torch.arange(4, 8) * 2, torch.arange(8, 12) * 2
     assert torch.equal(out.cpu().float(), wanted)
+
+
+@triton.jit
+def reversed_copy(x_ptr: Any, out_ptr: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, tl.load(x_ptr - at))
+
+
+def test_block_programs_go_back_from_addresses_of_the_device() -> None:
+    x = torch.arange(32, dtype=torch.float16, device="vk")
+    for last in (31, 5, 8):
+        out = torch.zeros(32, dtype=torch.float16, device="vk")
+        reversed_copy[(1,)](Window(x, last), Window(out, 16), N=4)
+        assert out.tolist() == [0] * 16 + [last, last - 1, last - 2, last - 3] + [0] * 12
+
+
+def test_wrappers_take_the_data_of_another_tensor() -> None:
+    wrapped = triton.reinterpret(torch.arange(8, dtype=torch.int16).reshape(2, 4), tl.uint16)
+    wrapped.data = wrapped.data[:, 1:]
+    assert (tuple(wrapped.shape), wrapped.stride(), wrapped.base.tolist()) == ((2, 3), (4, 1), [[1, 2, 3], [5, 6, 7]])

@@ -64,6 +64,7 @@ def enable() -> None:
     _replace_tensors()
     _replace_autocast()
     _replace_module()
+    _replace_dispatch_keys()
     _forget_known_functions()
     print(
         f"vkcompute: in this program, cuda is the Vulkan device {DEVICE_NAME} (vkcompute.torch.as_cuda.restore() "
@@ -223,6 +224,26 @@ def _replace_module() -> None:
         _replaced.replace(torch.cuda.nvtx, name, lambda *args, **named: 0)
     _replaced.replace(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
     _replaced.replace(torch.nn.parallel.comm, "scatter", lambda tensor, *args, **named: (tensor.to(DEVICE_NAME),))
+
+
+def _replace_dispatch_keys() -> None:
+    """Replaces the functions that register kernels, as libraries of operators do for `CUDA`."""
+    library = torch.library.Library
+    register, begin = library.impl, library.__init__
+
+    def impl(self: Any, name: Any, function: Any, dispatch_key: str = "", **named: Any) -> None:
+        register(self, name, function, _key_of_vk(dispatch_key), **named)
+
+    def init(self: Any, ns: str, kind: str, dispatch_key: str = "") -> None:
+        begin(self, ns, kind, _key_of_vk(dispatch_key))
+
+    _replaced.replace(library, "impl", impl)
+    _replaced.replace(library, "__init__", init)
+
+
+def _key_of_vk(dispatch_key: str) -> str:
+    """Returns the key of `vk` for `CUDA`, `AutogradCUDA` and `AutocastCUDA`; others as they are."""
+    return dispatch_key.replace("CUDA", "PrivateUse1")
 
 
 class _TensorType(type):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -51,12 +52,6 @@ class Aggregate(tuple[Any, ...]):
     def _make(cls, values: Iterable[Any]) -> Any:
         given = [value.value if isinstance(value, Constexpr) else value for value in values]
         return tuple.__new__(cls, given)
-
-    def __getattr__(self, name: str) -> Any:
-        """Returns a field."""
-        if name not in self._fields:
-            raise AttributeError(name)
-        return self[self._fields.index(name)]
 
 
 def replaced(structure: Any, values: dict[str, Any]) -> Any:
@@ -130,6 +125,7 @@ def aggregate(cls: type) -> Any:
     body = {
         **{name: member for name, member in methods.items() if not name.startswith("__")},
         **static,
+        **{name: property(itemgetter(at)) for at, name in enumerate(fields)},
         "__doc__": cls.__doc__,
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,

@@ -19,6 +19,7 @@ from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import DESCRIPTOR_METHODS, block_function, method
 from vkcompute.blocks.compiler.types import BlockPointer, Descriptor, Pointer, TableValue
 from vkcompute.blocks.language.creation import checked_shape
+from vkcompute.blocks.language.narrow_atomics import UPDATES, is_narrow, updated
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.tile import block
 
@@ -129,7 +130,12 @@ def _scatter(c: BlockCompiler, desc: Any, value: Any, x_offsets: Any, y_offset: 
 
 def _atomic(name: str) -> Any:
     def emit(c: BlockCompiler, desc: Any, offsets: Any, value: Any) -> None:
-        atomic_at(c, name, _whole(c, desc, offsets), (value,))
+        elements = _whole(c, desc, offsets)
+        pointer = Pointer(elements.array, 0, c.number(elements.offsets))
+        if is_narrow(pointer) and name in UPDATES and elements.window is None:
+            updated(c, name, pointer, value, None if elements.mask is None else c.number(elements.mask))
+        else:
+            atomic_at(c, name, elements, (value,))
 
     emit.__name__, emit.__doc__ = f"atomic_{name}", f"Combines a block with that at offsets by {name}, atomically."
     return block_function(emit)

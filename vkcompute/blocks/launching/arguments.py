@@ -306,6 +306,10 @@ def _is_constexpr(parameter: inspect.Parameter) -> bool:
     return annotation is Constexpr or (isinstance(annotation, str) and "constexpr" in annotation)
 
 
+class _WarpsError(ValueError, AssertionError):
+    """The error of a wrong `num_warps`, which is an assertion in Triton."""
+
+
 def _launch_options(given: Mapping[str, Any]) -> LaunchOptions:
     """Returns the options of a launch.
 
@@ -314,5 +318,5 @@ def _launch_options(given: Mapping[str, Any]) -> LaunchOptions:
     """
     n = given.get("num_warps", N_WARPS)
     if type(n) is not int or n < 1 or n & (n - 1):
-        raise ValueError(f"num_warps is a power of two; got {n!r}")
+        raise _WarpsError(f"num_warps must be a power of 2; got {n!r}; pass 1, 2, 4 or 8")
     return LaunchOptions(n, bool(given.get("debug")), bool(given.get("launch_cooperative_grid")))

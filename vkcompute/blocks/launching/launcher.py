@@ -195,7 +195,7 @@ class BlockLauncher:
     def compiled(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[AnyKernel, int]:
         """Returns the kernel that a launch would run, and the bytes of its workgroup memory."""
         args, chosen = self._parameters.bound(args, named)
-        sizes = self._parameters.grid(grid, args)
+        args, sizes = all_held(args), self._parameters.grid(grid, args)
         forms, leaves = flattened(args, self._parameters.constexprs)
         if forms is not None:
             return self._of_leaves(forms).compiled(sizes, leaves, chosen.named())

@@ -129,11 +129,15 @@ class JITFunction(Launched):
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program; returns a `Future`, which has completed with an empty grid, or interpreted.
 
-        With `warmup=True` it only compiles, as the method does, unless the program has a parameter of this name.
+        With `warmup=False`, as launchers of libraries call it, it returns the compiled program, unless interpreted;
+        with True it only compiles, as the method does. A parameter of this name takes the value instead.
         """
-        if "warmup" in named and "warmup" not in self.arg_names and named.pop("warmup"):
+        if "warmup" not in named or "warmup" in self.arg_names:
+            return self._launch(grid, args, named)
+        if named.pop("warmup"):
             return self.warmup(*args, grid=grid, **named)
-        return self._launch(grid, args, named)
+        future = self._launch(grid, args, dict(named))
+        return self.warmup(*args, grid=grid, **named) if self._launch is self.launcher else future
 
     def kernel(self, *args: Any, grid: Any, **named: Any) -> Kernel | SpillingKernel:
         """Returns the kernel that a launch would run, for its statistics and assembly."""

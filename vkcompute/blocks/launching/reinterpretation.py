@@ -26,8 +26,13 @@ class TensorWrapper:
 
     @property
     def data(self) -> Any:
-        """The data of the array."""
+        """The data of the array, which a tensor takes from another one, with its shape."""
         return self.base.data
+
+    @data.setter
+    def data(self, data: Any) -> None:
+        self.base.data = data
+        self.shape = self.base.shape
 
     @property
     def device(self) -> Any:

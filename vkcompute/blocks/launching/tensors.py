@@ -63,6 +63,7 @@ def _memory_at(view: Any, torch: Any) -> Any:
 
     Raises:
         TypeError: it has no storage, or is not in host memory.
+        ValueError: it is in host memory, and has a negative stride.
     """
     if not hasattr(view, "untyped_storage"):
         raise TypeError(
@@ -72,6 +73,11 @@ def _memory_at(view: Any, torch: Any) -> Any:
     storage, start = view.untyped_storage(), view.data_ptr()
     if getattr(getattr(view, "device", None), "type", "cpu") != "cpu":
         return _device_memory_at(view, storage, torch)
+    if hasattr(view, "stride") and min(view.stride(), default=0) < 0:
+        raise ValueError(
+            "the memory of a tensor of the host is copied from its address on; got a stride of "
+            f"{min(view.stride())}; pass a copy, or a tensor of the device"
+        )
     element, word = _element_of(view.dtype, torch)
     n = (storage.data_ptr() + storage.nbytes() - start) // word.itemsize
     elements = np.asarray(_Memory(view, start, n * word.itemsize)).view(word)
@@ -79,16 +85,21 @@ def _memory_at(view: Any, torch: Any) -> Any:
 
 
 def _device_memory_at(view: Any, storage: Any, torch: Any) -> Any:
-    """Returns the array of device memory from the address of an object to the end of its storage.
+    """Returns an array that has the device memory of an object's storage, and whose first element is at its address.
 
     Raises:
         TypeError: PyTorch's device is another one.
     """
-    first, n = ((nbytes // view.dtype.itemsize) for nbytes in (view.data_ptr() - storage.data_ptr(), storage.nbytes()))
+    step = view.dtype.itemsize
+    first, n = (view.data_ptr() - storage.data_ptr()) // step, storage.nbytes() // step
     tensor = torch.empty(0, dtype=view.dtype, device=view.device).set_(storage, first, (n - first,), (1,))
     if not is_holder(tensor):
         raise TypeError(f"tensors of the host are copied to the device; got one on {view.device}; pass tensor.cpu()")
-    return held(tensor)
+    array = held(tensor)
+    if not first:
+        return array
+    strides = -first * step, (n - first - 1) * step  # its corners span the storage, and share no element
+    return type(array)(array.runtime, array.buffer, array.offset, (2, min(2, n - first)), strides, array.dtype)
 
 
 def _element_of(dtype: Any, torch: Any) -> tuple[Dtype | None, np.dtype[Any]]:

@@ -14,6 +14,7 @@ import numpy as np
 from vkcompute import disk
 from vkcompute.blocks.compiler.types import Constexpr
 from vkcompute.blocks.launching import measuring
+from vkcompute.blocks.launching.arguments import exact_key
 from vkcompute.blocks.launching.build import FOLDERS
 from vkcompute.blocks.launching.composites import is_composite, leaves_of
 from vkcompute.blocks.launching.launched import Launched
@@ -23,6 +24,9 @@ from vkcompute.blocks.launching.tensors import arrays_of
 from vkcompute.code_version import code_version
 from vkcompute.errors import VkComputeError
 from vkcompute.jit.compilation import fingerprint
+
+_IDLE = {"num_stages", "num_ctas", "maxnreg"}
+"""Options of a configuration that have no effect, unless the program has a parameter of the name."""
 
 
 class Config:
@@ -222,13 +226,19 @@ class Autotuner(Launched):
     ) -> Config:
         """Measures all configurations; those that the device cannot run are left out.
 
+        Configurations that differ in options without effect, as `num_stages`, are the same program, measured once.
+
         Raises:
             VkComputeError: the device runs none of them; the error is that of the last.
         """
         times: dict[Config, float] = {}
         failure: VkComputeError | None = None
+        known: dict[Any, float | VkComputeError] = {}
         for config in configs:
-            measured = self._time(partial(self._measured, config, given, args, grid, named))
+            effect = self._effect(config)
+            if effect not in known:
+                known[effect] = self._time(partial(self._measured, config, given, args, grid, named))
+            measured = known[effect]
             if isinstance(measured, VkComputeError):
                 failure = measured
             else:
@@ -238,6 +248,12 @@ class Autotuner(Launched):
             raise failure
         self.configs_timings = times
         return min(times, key=lambda config: times[config])
+
+    def _effect(self, config: Config) -> Any:
+        """Returns a key that is the same for configurations of one program."""
+        idle = _IDLE.difference(self.arg_names)
+        values = {name: value for name, value in config.all_kwargs().items() if name not in idle}
+        return config.pre_hook, *[(name, exact_key(value)) for name, value in sorted(values.items())]
 
     def _time(self, launch: Callable[[], Any]) -> float | VkComputeError:
         """Returns the median time of a launch, or the error that it raises."""
