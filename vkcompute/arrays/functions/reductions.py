@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms.axis_reductions import first_index, reduce
+from vkcompute.arrays.algorithms.axis_reductions import reduce
+from vkcompute.arrays.algorithms.first_extremes import first_index
 from vkcompute.arrays.algorithms.lines import Axis, axes_of, axis_of, reduced_axes
 from vkcompute.arrays.expressions.lazy_reduction import neutral
 from vkcompute.arrays.expressions.promotion import (
