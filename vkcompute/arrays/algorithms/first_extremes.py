@@ -37,7 +37,7 @@ from vkcompute.tile.registers import ADJACENT
 
 
 class _Extreme(NamedTuple):
-    """Which extreme: the row of its function of elements, and block programs of two elements."""
+    """Functions of an extreme: the row of its function of elements, and block programs of two elements."""
 
     row: str
     of_two: Any
