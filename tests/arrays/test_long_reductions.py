@@ -65,6 +65,23 @@ def test_narrow_elements(gpu: vc.Runtime, dtype: str) -> None:
         np.testing.assert_array_equal(vnp.sum(x, axis=axis).numpy(), data.sum(axis=axis))
 
 
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf, -np.inf])
+def test_extremes_of_float16(gpu: vc.Runtime, value: float) -> None:
+    """They are reduced as float32, and have their own dtype, also with an initial value that float16 rounds."""
+    if lacks(gpu, "float16"):
+        return
+    data = (_data((130, 515)) - 0.5).astype(np.float16)
+    data[7, 11] = value
+    x = gpu.array(data)
+    for name in ("min", "max"):
+        for axis in (None, 0, 1):
+            result = getattr(vnp, name)(x, axis=axis)
+            assert result.dtype == np.float16
+            np.testing.assert_array_equal(result.numpy(), getattr(data, name)(axis=axis))
+        started = getattr(vnp, name)(x, initial=0.1)
+        np.testing.assert_array_equal(started.numpy(), getattr(data, name)(initial=np.float16(0.1)))
+
+
 def test_expressions_of_empty_arrays(gpu: vc.Runtime) -> None:
     x, row = gpu.zeros((3, 4, 0), np.float32), gpu.zeros((1, 4, 1), np.float32)
     assert vnp.sum(x - row, axis=(0, 2)).numpy().tolist() == [0] * 4

@@ -258,7 +258,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         raise ValueError(f"bincount takes one axis, and a weight per value; got {x.shape} and {weights}")
     least, largest = map(int, _extremes(x).numpy()) if x.size else (0, -1)
     if least < 0:
-        raise ValueError("bincount takes no negative values")
+        raise ValueError(f"bincount takes no negative values; got {least}; subtract the least one first")
     n = max(largest + 1, minlength)
     if weights is None:
         counts: Array = _counts(x, n)
