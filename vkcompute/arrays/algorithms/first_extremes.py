@@ -32,6 +32,7 @@ from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
+from vkcompute.tile.device import block_target
 from vkcompute.tile.launch_arrays import is_wide
 from vkcompute.tile.registers import ADJACENT
 
@@ -85,11 +86,16 @@ def first_index(extreme: str, array: Array, axis: int, keepdims: bool) -> Array:
 
 
 def _is_searched(array: Array, axis: int) -> bool:
-    """True if the lines of an array along an axis are to be searched in chunks."""
+    """True if the lines of an array along an axis are to be searched in chunks.
+
+    Without shuffles, an invocation reduces a block alone, and drivers compile the code of each of its elements.
+    """
     n, runtime = array.shape[axis], runtime_of(array)
     if axis < array.ndim - 1 or n < _LONG or array.dtype.kind not in "iuf":
         return False
     if array.is_pending or not array.contiguous or computes_by_words(runtime, [array.dtype]):
+        return False
+    if block_target(runtime).subgroup_size == 1:
         return False
     return array.size // n <= MOST_GROUPS and (array.ndim == 1 or _fits(array))
 
