@@ -61,7 +61,7 @@ def _kmeans(context: Context, n: int) -> Case:
     """Makes the case of k-means in array code, of 16 coordinates and 8 clusters that overlap."""
     rng = np.random.default_rng(0)
     points = (rng.normal(size=(16, n)) + rng.integers(0, 8, n)).astype(np.float32)
-    given = points, points[:, :8].copy(), np.arange(8, dtype=np.int32)
+    given = points, points[:, :8].copy()
     case = _case(context, "kmeans", n, _centres, _centres, *given, exact=_centres, tolerance=1e-3)
     if importlib.util.find_spec("sklearn") is None:
         return case
@@ -73,7 +73,7 @@ def _centres(*given: Any) -> Any:
     return kmeans(*given, _ITERATIONS)[0]
 
 
-def _by_sklearn(points: HostArray, first: HostArray, _: HostArray) -> HostArray:
+def _by_sklearn(points: HostArray, first: HostArray) -> HostArray:
     from sklearn.cluster import KMeans  # not at import: it takes a second
 
     model = KMeans(first.shape[1], init=first.T, n_init=1, max_iter=_ITERATIONS, tol=0, algorithm="lloyd")

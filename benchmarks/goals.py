@@ -143,6 +143,20 @@ _KOMPUTE = (
 )
 """Kompute's programs, and their times with its C++ library on lavapipe, on the same machine as the other limits."""
 
+_SELECTIONS = (
+    ("sort of 1M", "sort", "numpy", 0.3),
+    ("argsort of 1M", "argsort", "numpy", 0.6),
+    ("unique of 1M integers", "unique", "sort", 0.67),
+    ("nonzero of 16 Mi", "nonzero", "numpy", 0.5),
+    ("argmin of 16 Mi", "argmin", "numpy", 0.5),
+    ("mean of 4,096 rows", "mean_0", "numpy", 0.7),
+    ("cumulative sum of 10M", "cumsum", "numpy", 1.0),
+    ("k-means, 64 clusters", "kmeans", "scikit-learn", 0.5),
+    ("sums of 100 groups", "groups", "polars", 0.25),
+    ("first 5 of 10,000 rows", "topk", "numpy", 0.67),
+)
+"""Cases of selections.py: what is done, the case, the other program, and the least speed in that of the other."""
+
 _RULES: tuple[Rule, ...] = (
     _speed("multiply, 1 Mi, speed over naive GLSL", "multiply.small", "vkcompute", "vkcompute, naive GLSL", 2.0),
     _speed("multiply, large, speed over numpy", "multiply.large", "vkcompute", "numpy", 0.5),
@@ -163,6 +177,10 @@ _RULES: tuple[Rule, ...] = (
     _speed("layer norm, speed over PyTorch", "networks.layer_norm", "vkcompute", "pytorch", 0.67),
     _speed("2-D convolution, speed over PyTorch", "networks.conv2d", "vkcompute", "pytorch", 0.1),
     _speed("k-means, speed over scikit-learn", "algorithms.kmeans", "vkcompute", "scikit-learn", 0.5),
+    *(
+        _speed(f"{name}, over {other}", f"selections.{key}", "vkcompute", other, limit)
+        for name, key, other, limit in _SELECTIONS
+    ),
     _over("replay, time over the raw calls", "launch.replay", "vkcompute graph.run()", "raw calls", 10.0),
     _time("eager launch, enqueued", "launch.enqueue", "vkcompute", 10.0, "us", 1e6),
     _slowest("launches in a row, host time each", "scheduling.tasks", 10.0),

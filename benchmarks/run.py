@@ -42,6 +42,7 @@ BENCHMARKS = (
     "numba_kernels",
     "triton_programs",
     "algorithms",
+    "selections",
     "networks",
     "kompute",
 )

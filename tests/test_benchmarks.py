@@ -61,6 +61,7 @@ _MEASURED = (
     "numba_kernels",
     "triton_programs",
     "algorithms",
+    "selections",
     "networks",
 )
 

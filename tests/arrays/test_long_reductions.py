@@ -11,7 +11,7 @@ from runtimes import lacks
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import axis_reductions
+from vkcompute.arrays.algorithms import first_extremes
 
 SHAPES = [(4096 + 512,), (7, 4100), (2, 515), (131, 513), (2, 200, 600)]
 
@@ -65,12 +65,29 @@ def test_narrow_elements(gpu: vc.Runtime, dtype: str) -> None:
         np.testing.assert_array_equal(vnp.sum(x, axis=axis).numpy(), data.sum(axis=axis))
 
 
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf, -np.inf])
+def test_extremes_of_float16(gpu: vc.Runtime, value: float) -> None:
+    """They are reduced as float32, and have their own dtype, also with an initial value that float16 rounds."""
+    if lacks(gpu, "float16"):
+        return
+    data = (_data((130, 515)) - 0.5).astype(np.float16)
+    data[7, 11] = value
+    x = gpu.array(data)
+    for name in ("min", "max"):
+        for axis in (None, 0, 1):
+            result = getattr(vnp, name)(x, axis=axis)
+            assert result.dtype == np.float16
+            np.testing.assert_array_equal(result.numpy(), getattr(data, name)(axis=axis))
+        started = getattr(vnp, name)(x, initial=0.1)
+        np.testing.assert_array_equal(started.numpy(), getattr(data, name)(initial=np.float16(0.1)))
+
+
 def test_expressions_of_empty_arrays(gpu: vc.Runtime) -> None:
     x, row = gpu.zeros((3, 4, 0), np.float32), gpu.zeros((1, 4, 1), np.float32)
     assert vnp.sum(x - row, axis=(0, 2)).numpy().tolist() == [0] * 4
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "int8", "float16", "uint64"])
 @pytest.mark.parametrize("shape", [(1 << 14,), (40013,), (3, 8192), (2, 3, 4096), (3, 5003)], ids=str)
 def test_extremes_are_searched_in_chunks(
     gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str
@@ -78,8 +95,8 @@ def test_extremes_are_searched_in_chunks(
     """The first of equal extremes, or the first NaN, counts; the last chunk may be shorter."""
     if lacks(gpu, dtype):
         return
-    for name, value in (("_LONG", 1 << 10), ("_SHORTEST_CHUNK", 16), ("_LONGEST_CHUNK", 64)):
-        monkeypatch.setattr(axis_reductions, name, value)
+    for name, value in (("_LONG", 1 << 10), ("_SHORTEST_CHUNK", 256), ("_LONGEST_CHUNK", 512)):
+        monkeypatch.setattr(first_extremes, name, value)
     few = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
     special = (_data(shape) * 100).astype(dtype)
     if special.dtype.kind == "f":
@@ -90,3 +107,20 @@ def test_extremes_are_searched_in_chunks(
             for name in ("argmin", "argmax"):
                 expected = getattr(np, name)(data, axis, keepdims=keepdims)
                 np.testing.assert_array_equal(getattr(vnp, name)(x, axis, keepdims=keepdims).numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_extremes_of_lines_beyond_a_binding(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    """Parts are searched apart: of views that no device can bind, and of arrays larger than a binding."""
+    monkeypatch.setattr(first_extremes, "_LONG", 1 << 10)
+    monkeypatch.setattr(first_extremes, "_most", lambda _: 1 << 12)
+    few = np.random.default_rng(0).integers(1, 100, 50_021).astype(dtype)
+    x = gpu.array(few)
+    for start, stop in ((0, 50_021), (1, 50_021), (3, 40_000), (64, 3000), (1, 1200)):
+        data, view = few[start:stop].copy(), x[start:stop]
+        assert int(vnp.argmin(view)) == data.argmin()
+        assert int(vnp.argmax(view)) == data.argmax()
+    for at in (50_020, 16_384, 16_383, 0):
+        x[at] = 0
+        assert int(vnp.argmin(x)) == at, at
+        assert int(vnp.argmin(x[1:])) == (at - 1 if at else 16_382)

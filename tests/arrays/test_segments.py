@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute.arrays.algorithms import segments
+from vkcompute.arrays.algorithms.lines import Lines
 from vkcompute.arrays.algorithms.segments import bincount
 from vkcompute.arrays.functions import indexing
 from vkcompute.runtime.tuning import ON_CPU
@@ -52,6 +53,29 @@ def test_sums_of_floats(
     again = gpu.zeros(n_bins)
     indexing.add(again, gpu.array(at), gpu.array(new))
     np.testing.assert_array_equal(array.numpy(), again.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float64"])
+@pytest.mark.parametrize("busy", [1, 64])
+@pytest.mark.parametrize("n_bins", [1, 7, 256])
+def test_sums_of_lines_in_tables(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n_bins: int, busy: int, dtype: str
+) -> None:
+    """Several rows, and columns by four and one, in parts that 8 does not divide; also no rows and no columns."""
+    if not dtypes_of(gpu, dtype):
+        return
+    tuning = ON_CPU._replace(sums_in_tables=True, busy_groups=busy)
+    monkeypatch.setattr(segments, "tuning_of", lambda device: tuning)
+    monkeypatch.setattr(segments, "scatter_by_sorting", None)  # not called
+    rng = np.random.default_rng(n_bins)
+    for n_rows, n_columns in ((1, 8), (3, 1), (5, 12), (2, 3), (0, 4), (2, 0)):
+        at = rng.integers(-1, n_bins, 3001).astype(np.int32)
+        new = rng.integers(-9, 9, (n_rows, 3001, n_columns)).astype(dtype)
+        x = rng.integers(-9, 9, (n_rows, n_bins, n_columns)).astype(dtype)
+        array, lines = gpu.array(x), Lines(n_rows, n_bins, n_columns)
+        segments.scatter_add(array, gpu.array(at), lines, gpu.array(new))
+        np.add.at(x, (slice(None), at[at >= 0]), new[:, at >= 0])
+        np.testing.assert_array_equal(array.numpy(), x)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "int64"])

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.gather import gather, take_along_axis
-from vkcompute.arrays.algorithms.lines import Lines, count_up
+from vkcompute.arrays.algorithms.gather import take_along_axis
+from vkcompute.arrays.algorithms.lines import count_up
 from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.lazy_reduction import LazyReduction, neutral
-from vkcompute.arrays.expressions.promotion import BOOL, default_int, part_of, require_dtype
+from vkcompute.arrays.expressions.promotion import part_of, require_dtype
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, joined, part, where
-from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import constant, runtime_of
@@ -61,81 +59,6 @@ def _complex_extreme(row: str, array: Array, axes: tuple[int, ...], keepdims: bo
         return temporary(array.runtime, shape, array.dtype).fill(neutral(row, array.dtype))
     lines = array.transpose((*rest, *axes)).reshape((*[array.shape[at] for at in rest], n))
     return take_along_axis(lines, first_true(hits(row, lines, lines.ndim - 1), lines.ndim - 1, True), -1).reshape(shape)
-
-
-_WORDS = {"b": np.dtype(np.int32), "i": np.dtype(np.int32), "u": np.dtype(np.uint32), "f": np.dtype(np.float32)}
-"""The 32-bit dtypes that hold those of at most 32 bits, by their kinds."""
-_EXTREMES = {"smallest": "minimum", "largest": "maximum"}
-_LONG, _SHORTEST_CHUNK, _LONGEST_CHUNK = 1 << 21, 512, 8192
-"""Elements of a line from which an extreme is first searched in chunks, and those of a chunk.
-
-On lavapipe, argmin of 2**24 numbers takes 8 ms of CPU time with chunks and 30 without; of 1M, 4 and 3.
-"""
-_chosen_rows = Elementwise("chunk + row * n_chunks", "chunk, row, n_chunks")
-
-
-def first_index(extreme: str, array: Array, axis: int, keepdims: bool) -> Array:
-    """Returns the index of the first extreme, or NaN, along an axis, as an integer.
-
-    Elements in memory are read once, to find the first chunk with the extreme. So are numbers of at most 32 bits of an
-    expression: their ranks are reduced, with their indices behind.
-
-    Args:
-        extreme: a key of _EXTREMES.
-    """
-    if length := _chunk_length(array, axis):
-        index = _first_by_chunks(extreme, array, length)
-        return index.reshape((*index.shape, 1)) if keepdims else index
-    if default_int(array.runtime).itemsize == 8 and array.dtype.itemsize <= 4:
-        indices = counting(array, axis, array.shape[axis])
-        array = astype(array, _WORDS[array.dtype.kind])
-        keys = lazy.make(f"first {extreme}", "", (array, indices), array.shape, np.dtype(np.uint64), array.runtime)
-        return apply("bitwise_and", reduce("minimum", keys, (axis,), keys.dtype, keepdims), np.uint64(2**32 - 1))
-    array = astype(array, np.int32) if array.dtype == BOOL else array
-    return first_true(hits(_EXTREMES[extreme], array, axis), axis, keepdims)
-
-
-def _chunk_length(array: Array, axis: int) -> int:
-    """Returns the length of the chunks of lines, if these are to be searched in chunks; else 0."""
-    n = array.shape[axis]
-    if axis < array.ndim - 1 or n < _LONG or array.dtype.kind in "bc":
-        return 0
-    if array.is_pending or not array.contiguous:  # to read them twice may take longer than to rank them
-        return 0
-    return _divisor(n, _SHORTEST_CHUNK, _LONGEST_CHUNK) or (_LONGEST_CHUNK if array.ndim == 1 else 0)
-
-
-@lru_cache(1024)
-def _divisor(n: int, shortest: int, longest: int) -> int:
-    """Returns the greatest divisor of n in a range that is a multiple of 8, for whole vectors; 0 if there is none."""
-    return next((length for length in range(longest, shortest - 1, -8) if n % length == 0), 0)
-
-
-def _first_by_chunks(extreme: str, array: Array, length: int) -> Array:
-    """Returns the index of the first extreme of each line, which is in the first chunk that has it."""
-    n = array.shape[-1]
-    if rest := n % length:
-        return _first_of_parts(extreme, array, n - rest)
-    chunks = array.reshape((-1, n // length, length))
-    n_rows, n_chunks, _ = chunks.shape
-    extremes = reduce(_EXTREMES[extreme], chunks, (2,), array.dtype, False)
-    extremes.compute()  # they are few, and read twice
-    chunk = astype(first_index(extreme, extremes, 1, False), np.int32)
-    searched = temporary(array.runtime, (n_rows, length), array.dtype)
-    at = _chosen_rows(chunk, count_up(array.runtime, n_rows), n_chunks)
-    gather(array, at, Lines(1, n_rows * n_chunks, length), searched)
-    inside = astype(first_index(extreme, searched, 1, False), np.int32)
-    return apply("add", apply("multiply", chunk, np.int32(length)), inside).reshape(array.shape[:-1])
-
-
-def _first_of_parts(extreme: str, array: Array, n_first: int) -> Array:
-    """Returns the index of the first extreme of one line, whose parts are searched apart."""
-    n, at = array.shape[0], temporary(array.runtime, 2, np.int32)
-    for part_of_line, (start, stop) in enumerate(((0, n_first), (n_first, n))):
-        index = first_index(extreme, array[start:stop], 0, True)
-        assign(at[part_of_line : part_of_line + 1], apply("add", index, start), fresh=True)
-    values = gather(array, at, Lines(1, n, 1), temporary(array.runtime, 2, array.dtype))
-    return where(apply("equal", first_index(extreme, values, 0, False), 0), at[0], at[1])
 
 
 def hits(row: str, array: Array, axis: int) -> Array:

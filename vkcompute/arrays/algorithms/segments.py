@@ -15,7 +15,16 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce as reduce_axes
 from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import Lines, converted, copy_into, count_up, flat, launch, part_length
+from vkcompute.arrays.algorithms.lines import (
+    LOCAL_SIZE,
+    Lines,
+    converted,
+    copy_into,
+    count_up,
+    flat,
+    launch,
+    part_length,
+)
 from vkcompute.arrays.algorithms.radix import sort_rows
 from vkcompute.arrays.algorithms.scans import OPERATIONS
 from vkcompute.arrays.algorithms.sort_keys import Word
@@ -32,8 +41,13 @@ from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
 
-_MOST_INDICES = 256
-"""Indices up to which invocations have tables of sums: these remain in the first cache of a core."""
+_MOST_INDICES, _MOST_TABLES = 256, 1 << 16
+"""Indices up to which invocations have tables of sums, which remain in the first cache of a core; and all sums."""
+_WIDTH, _TOGETHER = 4, 8
+"""Adjacent columns of an invocation, and values that are loaded together.
+
+On lavapipe, 32 sums of 200,000 float32 for 64 indices take 14 ms of CPU time by 4 columns, and 34 by single ones.
+"""
 
 _sum_of_both = Elementwise("x + y", "x, y")
 _largest = reduce("max(a, b)", 0)
@@ -57,33 +71,58 @@ def _count(at: Any, out: Any, n_items: int) -> None:
         atomic.add(out, np.int32(at[i]), 1)
 
 
+def _add_row(totals: Any, target: Any, values: Any, offset: Any, width: int) -> None:
+    """Adds adjacent values to the sums of an index, if it is not negative."""
+    if target >= 0:
+        for c in range(width):
+            totals[target * width + c] += values[offset + c]
+
+
 @cache
-def _table_kernel(dtype: np.dtype[Any]) -> PythonKernel:
-    """Makes the kernel that sums the values of each part in a table of the invocation's own."""
+def _table_kernel(dtype: np.dtype[Any], width: int) -> PythonKernel:
+    """Makes the kernel that sums the values of each part of a line in a table of the invocation's own.
+
+    Args:
+        width: adjacent columns of an invocation.
+    """
 
     @kernel
-    def sum_in_tables(at: Any, values: Any, out: Any, n_items: int, n: int, n_values: int, length: int) -> None:
+    def sum_in_tables(
+        at: Any, values: Any, out: Any, n_items: int, n_rows: int, n: int, n_columns: int, n_parts: int, n_values: int,
+        length: int,
+    ) -> None:  # fmt: skip
         """Stores the sums of each part for all indices below n."""
-        i = global_id(0)
+        i, n_lanes = global_id(0), n_columns // width
         if i < n_items:
-            first, totals = i * length, local(_MOST_INDICES, dtype)
-            for k in range(first, min(first + length, n_values)):
-                target = at[k]
-                if target >= 0:
-                    totals[target] += values[k]
+            column, line = i % n_lanes * width, i // n_lanes
+            row, part = line // n_parts, line % n_parts
+            first, totals, base = part * length, local(_MOST_INDICES * width, dtype), row * n_values
+            stop = min(first + length, n_values)
+            rest = stop - (stop - first) % _TOGETHER
+            for start in range(first, rest, _TOGETHER):
+                for k in range(_TOGETHER):
+                    _add_row(totals, at[start + k], values, (base + start + k) * n_columns + column, width)
+            for k in range(rest, stop):
+                _add_row(totals, at[k], values, (base + k) * n_columns + column, width)
+            target = (part * n_rows + row) * n
             for k in range(n):
-                out[i * n + k] = totals[k]
+                for c in range(width):
+                    out[(target + k) * n_columns + column + c] = totals[k * width + c]
 
     return sum_in_tables
 
 
-def _add_by_tables(x: Array, at: Array, values: Array) -> None:
+def _add_by_tables(x: Array, at: Array, lines: Lines, values: Array) -> None:
     """Adds values of few indices: their sums in parts, each in order, and then the sums of the parts."""
-    n, longest = x.size, tuning_of(x.runtime.device.physical).segment_part
-    length = part_length(values.size, max(longest, 8 * n))
-    n_parts = -(-values.size // length)
-    totals = temporary(x.runtime, (n_parts, n), x.dtype)
-    launch(_table_kernel(x.dtype), n_parts, at, values, totals.reshape(-1), n_parts, n, values.size, length)
+    n_rows, n, n_columns = lines
+    tuning, width = tuning_of(x.runtime.device.physical), _WIDTH if n_columns % _WIDTH == 0 else 1
+    n_lanes = n_rows * n_columns // width
+    shortest = part_length(at.size, max(tuning.segment_part, 8 * n))
+    length = max(shortest, at.size * n_lanes // (tuning.busy_groups * LOCAL_SIZE))
+    n_parts = -(-at.size // length)
+    totals, n_items = temporary(x.runtime, (n_parts, x.size), x.dtype), n_parts * n_lanes
+    sizes = n_items, *lines, n_parts, at.size, length
+    launch(_table_kernel(x.dtype, width), n_items, at, values, totals.reshape(-1), *sizes)
     _sum_of_both(x, reduce_axes("add", totals, (0,), x.dtype, False).reshape(-1), out=x)
 
 
@@ -141,12 +180,12 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
     """
     if x.dtype == bool:
         raise TypeError("bools are not summed; use integers")
-    tuning, is_line = tuning_of(x.runtime.device.physical), lines.n_rows == lines.n_columns == 1
+    is_small = lines.n <= _MOST_INDICES < at.size and x.size <= _MOST_TABLES and x.dtype.kind in "iuf"
     if x.dtype.kind in "iu" and x.dtype.itemsize == 4:
         x, values = x.reshape(-1), values.reshape(-1)
         launch(_add, values.size, values, at, x, values.size, lines.n, at.size, lines.n_columns)
-    elif tuning.sums_in_tables and is_line and x.size <= _MOST_INDICES < values.size and x.dtype.kind in "iuf":
-        _add_by_tables(x.reshape(-1), flat(at), values.reshape(-1))
+    elif is_small and tuning_of(x.runtime.device.physical).sums_in_tables:
+        _add_by_tables(x.reshape(-1), flat(at), lines, values.reshape(-1))
     else:
         scatter_by_sorting("sum", x, at, lines, values)
 
@@ -219,7 +258,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         raise ValueError(f"bincount takes one axis, and a weight per value; got {x.shape} and {weights}")
     least, largest = map(int, _extremes(x).numpy()) if x.size else (0, -1)
     if least < 0:
-        raise ValueError("bincount takes no negative values")
+        raise ValueError(f"bincount takes no negative values; got {least}; subtract the least one first")
     n = max(largest + 1, minlength)
     if weights is None:
         counts: Array = _counts(x, n)

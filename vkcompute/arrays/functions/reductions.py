@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms.axis_reductions import first_index, reduce
+from vkcompute.arrays.algorithms.axis_reductions import reduce
+from vkcompute.arrays.algorithms.first_extremes import first_index
 from vkcompute.arrays.algorithms.lines import Axis, axes_of, axis_of, reduced_axes
 from vkcompute.arrays.expressions.lazy_reduction import neutral
 from vkcompute.arrays.expressions.promotion import (
@@ -113,6 +114,11 @@ def prod(
     return written(_started(total, "multiply", initial), out)
 
 
+_WIDER = {BOOL: np.dtype(np.int32), np.dtype(np.float16): np.dtype(np.float32)}
+"""The dtypes in which extremes of others are reduced. CPUs convert each operand of an operation on float16: that takes
+4.4 ms of CPU time for 1M on lavapipe, and 0.5 as float32."""
+
+
 def extreme(
     row: str, array: Array, axis: Axis, dtype: npt.DTypeLike | None, out: Array | None, keepdims: bool,
     initial: Any = None, where: Any = True,
@@ -134,12 +140,12 @@ def extreme(
     if initial is None and where is not True:
         raise ValueError(f"{name} with where= needs initial=, the result for no elements")
     dtype = dtype_with_out(array.runtime, dtype, out, array.dtype) or array.dtype
-    wide = np.dtype(np.int32) if dtype == BOOL else dtype
+    wide = _WIDER.get(dtype, dtype)
     array = astype(array, dtype) if dtype != array.dtype else array
     array = chosen(astype(array, wide) if wide != dtype else array, where, row, wide)
     initial = initial if initial is None or dtype != BOOL else bool(started_by(initial))
     result = _started(reduce(row, array, axes, wide, keepdims), row, initial)
-    return written(astype(result, BOOL) if dtype == BOOL else result, out)
+    return written(astype(result, dtype) if wide != dtype else result, out)
 
 
 def all_axes_have_elements(array: Array, axes: Sequence[int]) -> bool:
