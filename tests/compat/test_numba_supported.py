@@ -142,6 +142,10 @@ def test_integers_of_any_types_compare_by_value() -> None:
 
 def test_integers_are_negated_and_inverted_in_their_own_width() -> None:
     @cuda.jit
+    def constants(out):
+        out[0], out[1], out[2] = -np.uint32(7) - 2, ~np.uint8(7) + 1, -np.int8(5) * 100
+
+    @cuda.jit
     def kernel(a, out):
         out[0], out[1], out[2] = -a[0], ~a[0], abs(a[0])
 
@@ -150,7 +154,9 @@ def test_integers_are_negated_and_inverted_in_their_own_width() -> None:
         (np.uint8, 1, [255, 254, 1]), (np.uint32, 8, [2**32 - 8, 2**32 - 9, 8]), (np.int8, -128, [-128, 127, -128]),
         (np.int32, 7, [-7, -8, 7]), (np.bool_, 1, [-1, 0, 1]),
     ]  # fmt: skip
+    out = np.zeros(3)
+    constants[1, 1](out)
+    assert out.tolist() == [2**32 - 9, 249, -500]
     for kind, value, expected in cases:
-        out = np.zeros(3)
         kernel[1, 1](np.array([value], kind), out)
         assert out.tolist() == expected, kind

@@ -213,6 +213,10 @@ class NumbaKernels(Compiler):
 
     def _unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`; an integer gets 64 bits after the operation in its own type, as in Numba."""
+        if sign in ("-", "~") and isinstance(value, np.integer):
+            with np.errstate(over="ignore"):
+                number = -value if sign == "-" else ~value
+            return self.rules.unary(sign, value).type.numpy.type(number)
         if sign in ("-", "~") and isinstance(value, Number) and value.kind.type.kind in "iu":
             kind, b = value.kind.type, self.builder
             zero = b.const(0, kind)
