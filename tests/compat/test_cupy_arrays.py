@@ -19,6 +19,10 @@ def test_dtypes_are_cupys_and_those_of_vkcompute_stay() -> None:
     assert cp.zeros(3).dtype == (cp.array([1, 2]) / 2).dtype == cp.array([1.5]).dtype == np.float64
     assert cp.sqrt(cp.array([1], np.int8)).dtype == np.float16
     assert cp.exp(cp.array([1], np.int16)).dtype == np.float32
+    assert cp.hypot(cp.array([1], np.int8), cp.array([1], np.uint8)).dtype == np.float16
+    assert cp.arctan2(cp.array([1], np.int16), cp.array([1], np.uint16)).dtype == np.float32
+    narrow = cp.array([3], np.int8)
+    assert cp.ldexp(narrow, 1).dtype == cp.frexp(narrow)[0].dtype == cp.modf(narrow)[1].dtype == np.float16
     assert (cp.array([1]) * 1.5).dtype == cp.mean(cp.arange(3)).dtype == np.float64
     assert vnp.zeros(3).dtype == (vnp.array([1, 2]) / 2).dtype == np.float32
     assert vnp.sqrt(vnp.array(np.ones(1, np.int8))).dtype == np.float32

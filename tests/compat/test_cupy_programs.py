@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import vkcompute as vc
 import vkcompute.compat.cupy as cp
 import vkcompute.compat.cupyx as cupyx
+import vkcompute.numpy as vnp
 from vkcompute.compat.cupyx import jit
 
 pytestmark = pytest.mark.usefixtures("cupy_device")
@@ -286,3 +288,30 @@ def test_pooling_of_regions() -> None:
             cell = part[row * h // 2 : -(-(row + 1) * h // 2), column * w // 2 : -(-(column + 1) * w // 2)]
             assert largest[region, row, column].item() == cell.max()
             assert image.ravel()[positions[region, row, column].item()] == cell.max()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, n: x * n, lambda x, n: n / (n + 3), lambda x, n: x * 2 + n // 3, lambda x, n: np.sqrt(n) - x,
+    lambda x, n: np.maximum(x, n) if n > 1 else np.add(x, n), lambda x, n: np.longlong(x) + np.hypot(x, n),
+])  # fmt: skip
+def test_functions_of_vectorize_promote_as_numpy(function: Any) -> None:
+    x, n = np.linspace(-2, 5, 8, dtype=np.float32), np.arange(8, dtype=np.int32)
+    result, expected = cp.vectorize(function)(cp.asarray(x), cp.asarray(n)), np.vectorize(function)(x, n)
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result.get(), expected, rtol=1e-6)
+    assert cp.vectorize(lambda x, n: x + n)(cp.asarray(x), 1).dtype == np.float64
+
+
+def test_kernels_call_cupys_functions_of_elements() -> None:
+    @jit.rawkernel()
+    def hypotenuses(x, y, out):
+        i = jit.grid(1)
+        out[i] = cp.sqrt(cp.square(x[i]) + cp.square(y[i]))
+
+    x, out = cp.arange(64, dtype=cp.float32), cp.zeros(64, cp.float32)
+    hypotenuses[1, 64](x, x[::-1].copy(), out)
+    np.testing.assert_allclose(out.get(), np.hypot(x.get(), x.get()[::-1]), rtol=1e-6)
+    smooth = cp.vectorize(lambda x: cp.where(x > 9, cp.clip(cp.tanh(x - 20), 0, 1), cp.exp(-x)))(x).get()
+    np.testing.assert_allclose(smooth, np.where(x.get() > 9, np.clip(np.tanh(x.get() - 20), 0, 1), np.exp(-x.get())),
+                               rtol=1e-5)  # fmt: skip
+    assert vc.vectorize(lambda x: vnp.log1p(x))(vnp.array([0.0, np.e - 1])).tolist() == pytest.approx([0, 1])

@@ -45,8 +45,8 @@ def add_four(x):
 
 @triton.jit
 def add_five(x, n: tl.constexpr):
-    places = tl.arange(0, n)
-    tl.store(x + places, tl.load(x + places) + 5)
+    offsets = tl.arange(0, n)
+    tl.store(x + offsets, tl.load(x + offsets) + 5)
 
 
 scaled = cp.ElementwiseKernel("T x", "T y", "y = 10 * x", "scaled")

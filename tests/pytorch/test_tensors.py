@@ -418,6 +418,7 @@ def test_training_goes_on_after_an_exception_in_a_hook() -> None:
 
 def test_kernels_and_functions_of_other_interfaces_take_tensors() -> None:
     import vkcompute.compat.cupy as cp
+    import vkcompute.compat.cupyx as cupyx
     import vkcompute.numpy as vnp
     from vkcompute.compat.numba import cuda
 
@@ -429,6 +430,10 @@ def test_kernels_and_functions_of_other_interfaces_take_tensors() -> None:
     def add_two(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         x[cuda.grid(1)] += 2
 
+    @cupyx.jit.rawkernel()
+    def add_three(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        x[cupyx.jit.grid(1)] += 3
+
     x = torch.arange(6.0, device="vk").reshape(2, 3)
     view = x[1]
     add_one(view, grid=3)
@@ -437,6 +442,9 @@ def test_kernels_and_functions_of_other_interfaces_take_tensors() -> None:
     x += 1
     assert x.tolist() == [[1, 2, 3], [61, 8, 9]]
     assert vnp.sum(x).item() == 84
+    assert cp.ElementwiseKernel("T x", "T y", "y = 10 * x", "scaled")(cp.asarray(view)).tolist() == [610, 80, 90]
+    add_three[1, 3](cp.asarray(view))
+    assert cuda.as_cuda_array(view).copy_to_host().tolist() == view.tolist() == [64, 11, 12]
     assert cuda.to_device(x).copy_to_host().tolist() == x.tolist()
     assert vnp.asarray(torch.ones(2)).tolist() == [1, 1]
 

@@ -78,6 +78,9 @@ def _reciprocal(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _float(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """A float dtype: that of the common dtype; of integers alone the widest of their own, as in NumPy."""
+    if name not in _WIDE and len(kinds) > 1 and all(is_dtype(kind) and kind.kind in "biu" for kind in kinds):
+        kinds = [element_float(kind) for kind in kinds]
     given = common(context, kinds)
     dtype = floating(given) if name in _WIDE else element_float(given)
     return Types(name, dtype, dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.expressions.promotion import Operand, complex_of, floating, kind_of, wide_float
+from vkcompute.arrays.expressions.promotion import Operand, complex_of, element_float, kind_of, wide_float
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where
 from vkcompute.dtypes import computes_float64, finfo, is_dtype
 from vkcompute.errors import DtypeError
@@ -27,7 +27,7 @@ def divmod(x1: Operand, x2: Operand, out: Any = None) -> tuple[Array, Array]:
 
 def modf(x: Array, out: Any = None) -> tuple[Array, Array]:
     """Returns the fraction and the whole part of each element, both with its sign."""
-    x = astype(x, floating(x.dtype))
+    x = astype(x, element_float(x.dtype))
     whole = apply("trunc", x)
     rest = where(apply("isinf", x), x.dtype.type(0), apply("subtract", x, whole))
     return _both((apply("copysign", rest, x), whole), out)
@@ -41,7 +41,7 @@ def frexp(x: Array, out: Any = None) -> tuple[Array, Array]:
     """Returns the mantissa, from 0.5 up to 1, and the exponent of 2 of each element."""
     if x.dtype.kind == "c":
         raise DtypeError(f"frexp takes real numbers; got {x.dtype}; pass x.real, x.imag or abs(x)")
-    dtype = floating(x.dtype)
+    dtype = element_float(x.dtype)
     wide = astype(x, wide_float(dtype))
     integers, n_bits, bias = _LAYOUTS[wide.dtype.name]
     is_small = apply("less", apply("absolute", wide), float(finfo(wide.dtype).tiny))
@@ -73,7 +73,7 @@ def ldexp(x1: Array, x2: Operand, out: Array | None = None) -> Array:
     """
     if np.result_type(x2.dtype if type(x2) is Array else x2).kind not in "biu":
         raise TypeError(f"ldexp takes integers as exponents; got {getattr(x2, 'dtype', x2)}; convert with .astype()")
-    dtype = floating(x1.dtype)
+    dtype = element_float(x1.dtype)
     mantissa, exponent = frexp(x1)
     wide = mantissa if dtype.itemsize >= 4 else astype(mantissa, np.float32)
     most = 4 * _LAYOUTS[wide.dtype.name][2]

@@ -26,6 +26,7 @@ from vkcompute.arrays.functions.operands import NUMBERS, on_device
 from vkcompute.arrays.functions.standard import scanned
 from vkcompute.dtypes import as_dtype, can_cast
 from vkcompute.operations import FUNCTIONS
+from vkcompute.operations.host import OWN
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_basic
@@ -66,6 +67,7 @@ class Ufunc:
     Attributes:
         nin, nout, nargs: the numbers of operands, of results, and of both.
         identity: the neutral element of a reduction; None if there is none.
+        of_numbers: the function of numbers that kernels call in its place; None if there is none.
         signature: None, as it is applied to elements.
     """
 
@@ -76,6 +78,7 @@ class Ufunc:
         self._row, self._function = row, FUNCTIONS[row]
         self.__doc__, self.nin, identity = self._function.docstring, self._function.arity, self._function.identity
         self.nargs, self.identity = self.nin + 1, None if type(identity) is str else identity
+        self.of_numbers = OWN.get(row) or getattr(np, row, None)
 
     def __call__(
         self, *operands: Any, out: Any = None, where: Any = True, dtype: npt.DTypeLike | None = None,

@@ -14,7 +14,9 @@ from vkcompute.compat.cupy.kernel_texts import Parameter, compiled, constant_of,
 from vkcompute.compat.cupy.lifting import lifted, opened
 from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
-from vkcompute.jit.elementwise.elementwise import vectorize as vectorized
+from vkcompute.ir import FLOAT64
+from vkcompute.jit.elementwise.element_launcher import ElementLauncher
+from vkcompute.jit.elementwise.formula import function_of
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
 
@@ -324,12 +326,15 @@ class vectorize:  # noqa: N801
         if signature is not None:
             raise NotImplementedError("cupy.vectorize does not support `signature` option currently.")
         self.pyfunc, self.otypes, self.__doc__ = pyfunc, otypes, doc or pyfunc.__doc__
-        self._call = lifted(vectorized(pyfunc))
+        launcher = ElementLauncher(function_of(pyfunc, "cupy.vectorize"), FLOAT64)
+        self._call = lifted(lambda *args: launcher(args, {}, None))
 
     def __call__(self, *args: Any) -> Any:
-        """Applies the function."""
+        """Applies the function; Python's numbers have 64 bits."""
         try:
-            result = self._call(*args)
+            result = self._call(
+                *[np.asarray(arg)[()] if type(arg) in (bool, int, float, complex) else arg for arg in args]
+            )
         except KernelError as error:
             raise TypeError(str(error)) from error
         return result if self.otypes is None else result.astype(self.otypes)

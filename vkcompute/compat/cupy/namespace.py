@@ -96,6 +96,8 @@ def _names() -> dict[str, Any]:
         flatiter=methods.flatiter,
         _default_memory_pool=pools.get_default_memory_pool(),
     )
+    for name in ("where", "clip"):
+        names[name].of_numbers = getattr(np, name)
     for module in (conversion, exceptions, further, kernels, polynomials, pools, scalars):
         names.update({
             name: value for name, value in vars(module).items()

@@ -13,6 +13,7 @@ class ufunc:  # noqa: N801
 
     Attributes:
         name, nin, nout, nargs: as of NumPy's functions.
+        of_numbers: the function of numbers that kernels call in its place.
     """
 
     _METHODS = ("accumulate", "at", "outer", "reduce", "reduceat")
@@ -22,6 +23,7 @@ class ufunc:  # noqa: N801
         self.__name__ = self.__qualname__ = name
         self.name, self.__doc__ = f"cupy_{name}", inner.__doc__
         self.nin, self.nout, self.nargs = inner.nin, inner.nout, inner.nargs
+        self.of_numbers = inner.of_numbers
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
         """Applies the function; options are those of NumPy's functions of elements."""

@@ -158,7 +158,7 @@ class NumbaKernels(Compiler):
         host: Operators | None = None,
     ) -> None:
         super().__init__(function, rules, evaluator, host, self._arrays)
-        self.compare, self.binary = self._compare, self._binary
+        self.compare, self.binary, self.unary = self._compare, self._binary, self._unary
         self.evaluator.flow.assumes_zero = True
         choices = ArrayChoices(self.numbers)
         self.kind_of_variable, self.joined = choices.kind_of_variable, choices.joined
@@ -210,6 +210,19 @@ class NumbaKernels(Compiler):
             first, second = [np.dtype(getattr(kind, "dtype", kind)) for kind in kinds]
             return (first == second) == (sign == "==")
         return self.arithmetic.compare(sign, self._beside(one, other), self._beside(other, one))
+
+    def _unary(self, sign: str, value: Any) -> Any:
+        """Returns `sign value`; an integer gets 64 bits after the operation in its own type, as in Numba."""
+        if sign in ("-", "~") and isinstance(value, np.integer):
+            with np.errstate(over="ignore"):
+                number = -value if sign == "-" else ~value
+            return self.rules.unary(sign, value).type.numpy.type(number)
+        if sign in ("-", "~") and isinstance(value, Number) and value.kind.type.kind in "iu":
+            kind, b = value.kind.type, self.builder
+            zero = b.const(0, kind)
+            changed = b.compute("not", value.value) if sign == "~" else b.compute("sub", zero, value.value)
+            return self.converted(Number(changed, Kind(kind)), self.rules.unary(sign, value).type)
+        return self.arithmetic.unary(sign, value)
 
     def _beside(self, value: Any, other: Any) -> Any:
         """Returns an int that fits the type of the integer that it is compared with in this type."""

@@ -59,16 +59,17 @@ class NumbaTypes:
         return Kind(operated(sign, number_kind(one, self).type, number_kind(other, self).type))
 
     def unary(self, sign: str, operand: Any) -> Kind:
-        """Returns the type of an operator of one number: 64 bits for an integer."""
+        """Returns the type of an operator of one number: 64 bits for an integer; `~` of a bool is a bool."""
         kind = number_kind(operand, self).type
-        return Kind(kind if kind.kind == "f" else operated("-", kind, kind))
+        is_kept = kind.kind == "f" or (sign == "~" and kind is BOOL)
+        return Kind(kind if is_kept else operated("-", kind, kind))
 
     def compared(self, one: Any, other: Any) -> Scalar:
         """Returns the type in which numbers are compared."""
         kinds = [number_kind(operand, self).type for operand in (one, other)]
         if "f" in (kinds[0].kind, kinds[1].kind):
             return operated("+", *kinds)
-        signed = [kind for kind in kinds if kind.kind in "bi"]
+        signed = [kind for kind in kinds if kind.kind == "i"]
         return common(*kinds) if len(signed) in (0, 2) or kinds[0] is kinds[1] else INT64
 
     def joined(self, one: Kind, other: Kind) -> Kind:

@@ -22,6 +22,7 @@ from vkcompute.frontend.captured import lookup_in, with_functions
 from vkcompute.frontend.code_objects import code_parts, last_line
 from vkcompute.frontend.constants import is_named
 from vkcompute.frontend.source import PROGRAM, Definition, lines_of
+from vkcompute.jit.frontend.intrinsics import of_numbers
 from vkcompute.jit.library.vector import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known by name; `compiler` covers their code
@@ -37,6 +38,7 @@ _Owner = tuple[str, Any]
 
 def value(captured: Any) -> str | None:
     """Returns the fingerprint of a captured constant, function, class or module."""
+    captured = of_numbers(captured)
     if isinstance(captured, tuple):
         parts = [value(part) for part in captured]
         fields = getattr(captured, "_fields", "")

@@ -20,7 +20,7 @@ from vkcompute.compiled.launches import Compiled, pushed
 from vkcompute.compiled.plan import argument_keys
 from vkcompute.dtypes import can_cast
 from vkcompute.errors import hides_calls
-from vkcompute.ir import SCALARS, UINT32
+from vkcompute.ir import SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature, has_parts, real_of, sources
 from vkcompute.jit.elementwise.blocks import is_view, mixed_blocks_of
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, Run, broadcast
@@ -190,6 +190,8 @@ def element_program(
     wanted: tuple[str, ...],
     views: tuple[bool, ...],
     block: ElementBlock,
+    *,
+    real: Scalar | None = None,
 ) -> Program:
     """Builds the kernel that applies a function to each element.
 
@@ -200,13 +202,15 @@ def element_program(
         wanted: dtypes of the results; empty for those of the function.
         views: for each result, True if it may be any view; empty for none.
         block: the elements of an invocation; a function that computes more than it loads gets one.
+        real: the default float; None for that of kernels with these arguments.
     """
+    real = real or real_of(signature)
     if block.size > 1:
-        made = _block_program(formula, signature, masks, wanted, views, block)
+        made = _block_program(formula, signature, masks, wanted, views, block, real)
         if made is not None:
             return made
     body = Body(formula, signature, masks)
-    c = body.compiler(LOCAL_SIZE, real_of(signature))
+    c = body.compiler(LOCAL_SIZE, real)
     arguments = body.arguments(c)
     placed = body.results(c, views)
     n = c.function.push("n", UINT32)
@@ -228,12 +232,13 @@ def _block_program(
     wanted: tuple[str, ...],
     views: tuple[bool, ...],
     block: ElementBlock,
+    real: Scalar,
 ) -> Program | None:
     """Builds the kernel that applies a function to blocks of elements; None if it is not limited by memory."""
     if any(map(has_parts, signature)) or any(ELEMENTS[dtype] in PARTS for dtype in wanted):
         return None
     body = Body(formula, signature, masks)
-    c = body.compiler(LOCAL_SIZE, real_of(signature))
+    c = body.compiler(LOCAL_SIZE, real)
     load = body.block_arguments(c, block)
     placed = body.results(c, views)
     n, b = c.function.push("n", UINT32), c.builder
@@ -268,12 +273,16 @@ def _block_program(
 
 
 class ElementLauncher:
-    """Applies a function to elements of arrays."""
+    """Applies a function to elements of arrays.
 
-    def __init__(self, formula: Formula) -> None:
+    Args:
+        real: the default float; None for that of kernels. With float64, types promote as in NumPy.
+    """
+
+    def __init__(self, formula: Formula, real: Scalar | None = None) -> None:
         self._arguments = Arguments(formula, formula.name)
-        source = ProgramSource(formula.name, partial(element_program, formula), formula.functions)
-        self._programs = Compiled(source, "elements", formula.text)
+        source = ProgramSource(formula.name, partial(element_program, formula, real=real), formula.functions)
+        self._programs = Compiled(source, "elements", formula.text if real is None else f"{formula.text}, {real.name}")
         self._results_key = object()
 
     def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:

@@ -40,6 +40,7 @@ from vkcompute.jit.frontend.intrinsics import (
     accepted,
     folded,
     in_order,
+    of_numbers,
     remedy_for,
 )
 from vkcompute.jit.frontend.item_types import ItemTypes
@@ -287,6 +288,7 @@ class Compiler(Context):
 
     def apply(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         """Returns the value of a call: of an intrinsic, or of a function to inline."""
+        function = of_numbers(function)
         if isinstance(function, Callable) and function in INTRINSICS:  # type: ignore[arg-type]
             definition = INTRINSICS[function].keywords
             if named and definition is not None:

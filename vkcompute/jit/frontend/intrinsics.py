@@ -44,6 +44,11 @@ REMEDIES: dict[Any, str] = {}
 """Known functions that kernels do not support -> replacement, for the error message."""
 
 
+def of_numbers(function: Any) -> Any:
+    """Returns the function of numbers that a function of arrays applies, its attribute `of_numbers`; others as is."""
+    return getattr(function, "__dict__", {}).get("of_numbers") or function  # modules with __getattr__ are not asked
+
+
 def register(
     functions: Iterable[Any],
     emit: Callable[..., Any],

@@ -242,10 +242,10 @@ def _register_numbers() -> None:
     for whole, part in PARTS.items():
         register([whole.numpy.type], partial(complex_values.converted, part=part), 1)
     for scalar in SCALARS.values():
-        emit = _rounded if scalar.kind == "f" and scalar.bits == 8 else _converted
-        register(
-            [as_dtype(scalar.name).type], partial(emit, target=scalar), 1, folds=not isinstance(scalar, SmallFloat)
-        )
+        emit, dtype = _rounded if scalar.kind == "f" and scalar.bits == 8 else _converted, as_dtype(scalar.name)
+        same = [np.dtype(code).type for code in np.typecodes["AllInteger"] if np.dtype(code) == dtype]  # as longlong
+        functions = [*dict.fromkeys((dtype.type, *same))]
+        register(functions, partial(emit, target=scalar), 1, folds=not isinstance(scalar, SmallFloat))
     _register_folded([divmod, np.divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2)
     _register_folded([pow], lambda c, x, y: c.binary("**", x, y), 2)
     _register_folded([math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2)

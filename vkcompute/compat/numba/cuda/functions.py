@@ -16,7 +16,7 @@ from vkcompute.compat.numba.kernel_names import NAMES, in_kernels, outside
 from vkcompute.compat.numba.language import ARRAY_METHODS, NumbaKernels
 from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import INT32, INT64
+from vkcompute.ir import BOOL, INT32, INT64, SCALARS
 from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, is_complex, is_python
 from vkcompute.jit.library.element_functions import fma as fused
@@ -195,6 +195,9 @@ def _ordered(name: str, c: NumbaKernels, x: Any, y: Any) -> Any:
 
 for _name in (*complex_values.ORDERED, "less", "less_equal", "greater", "greater_equal"):
     NAMES[getattr(np, _name)] = partial(_ordered, _name)
+NAMES[abs] = lambda c, x: c.call_intrinsic(
+    abs, [c.converted(x, SCALARS["int8"]) if isinstance(x, Number) and x.kind.type is BOOL else x]
+)
 NAMES[isinstance] = _is_instance
 NAMES[part_functions.part_of] = _part_of
 NAMES["popc"] = popc
