@@ -62,21 +62,23 @@ def _kmeans(context: Context, n: int) -> Case:
     rng = np.random.default_rng(0)
     points = (rng.normal(size=(16, n)) + rng.integers(0, 8, n)).astype(np.float32)
     given = points, points[:, :8].copy()
-    case = _case(context, "kmeans", n, _centres, _centres, *given, exact=_centres, tolerance=1e-3)
+    case = _case(context, "kmeans", n, centres, centres, *given, exact=centres, tolerance=1e-3)
     if importlib.util.find_spec("sklearn") is None:
         return case
-    peer = Local("scikit-learn", partial(OfNumPy, _by_sklearn, given), partial(_centres, *given), tolerance=1e-3)
+    peer = Local("scikit-learn", partial(OfNumPy, by_sklearn, given), partial(centres, *given), tolerance=1e-3)
     return Case(case.key, case.title, case.baseline, [*case.contenders, peer])
 
 
-def _centres(*given: Any) -> Any:
-    return kmeans(*given, _ITERATIONS)[0]
+def centres(*given: Any, iterations: int = _ITERATIONS) -> Any:
+    """Returns the centres of k-means, of NumPy's arrays or of the device's."""
+    return kmeans(*given, iterations)[0]
 
 
-def _by_sklearn(points: HostArray, first: HostArray) -> HostArray:
+def by_sklearn(points: HostArray, first: HostArray, iterations: int = _ITERATIONS) -> HostArray:
+    """Returns the centres that scikit-learn computes."""
     from sklearn.cluster import KMeans  # not at import: it takes a second
 
-    model = KMeans(first.shape[1], init=first.T, n_init=1, max_iter=_ITERATIONS, tol=0, algorithm="lloyd")
+    model = KMeans(first.shape[1], init=first.T, n_init=1, max_iter=iterations, tol=0, algorithm="lloyd")
     fitted: HostArray = model.fit(points.T).cluster_centers_.T
     return fitted
 
@@ -139,10 +141,10 @@ class OfNumPy(Blocking):
         self._function, self._given = function, given
 
     def enqueue(self) -> None:
-        self._out = self._function(*self._given)
+        self.out = self._function(*self._given)
 
     def result(self) -> HostArray:
-        return self._out
+        return self.out
 
 
 class OnDevice:
@@ -153,11 +155,11 @@ class OnDevice:
         self._given = [runtime.array(arg) for arg in given]
 
     def enqueue(self) -> None:
-        self._out = self._function(*self._given)
+        self.out = self._function(*self._given)
 
     def wait(self) -> None:
         self._runtime.wait()
 
     def result(self) -> HostArray:
-        computed: HostArray = self._out.numpy()
+        computed: HostArray = self.out.numpy()
         return computed

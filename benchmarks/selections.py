@@ -6,14 +6,12 @@ NPY_DISABLE_CPU_FEATURES="AVX512F AVX512CD AVX512_SKX" python benchmarks/run.py 
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from algorithms import OnDevice
+from algorithms import OnDevice, by_sklearn, centres
 from context import Cases, Context, count_of
 from measure import Case, HostArray, Local
 from peers.work import Blocking
@@ -21,10 +19,6 @@ from peers.work import Blocking
 import vkcompute.numpy as vnp
 from vkcompute import rows
 from vkcompute.arrays.algorithms import selection
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
-
-from kmeans import kmeans
 
 TITLE = "sorts and selections"
 _K, _ITERATIONS = 5, 5
@@ -50,15 +44,6 @@ class Host(Blocking):
 
     def enqueue(self) -> None:
         self.out = self._function(*self._given)
-
-
-class Device(OnDevice):
-    """A function of the device's arrays."""
-
-    @property
-    def out(self) -> Any:
-        """The result of the last run."""
-        return self._out
 
 
 def cases(context: Context) -> Cases:
@@ -91,7 +76,7 @@ def _case(
 ) -> Case:  # fmt: skip
     """Makes a case of a function of the host, and of one of the device."""
     expected = cache(lambda: finish(theirs(*given)))
-    host, device = lambda: Finished(Host(theirs, given), finish), lambda: Device(context.runtime, ours, given)
+    host, device = lambda: Finished(Host(theirs, given), finish), lambda: OnDevice(context.runtime, ours, given)
     programs = [
         Local(peer, host, expected, tolerance=tolerance),
         Local(
@@ -138,20 +123,10 @@ def _clusters(context: Context, n: int, width: int, k: int) -> Case:
     """Makes the case of k-means of points without clusters, so that no iteration is the last."""
     points = np.random.default_rng(0).normal(size=(width, n)).astype(np.float32)
     given = points, points[:, :k].copy()
-    peer, theirs = ("scikit-learn", _by_sklearn) if importlib.util.find_spec("sklearn") else ("numpy", _centres)
-    return _case(context, "kmeans", n * width, peer, theirs, _centres, given, tolerance=1e-2)
-
-
-def _centres(*given: Any) -> Any:
-    return kmeans(*given, _ITERATIONS)[0]
-
-
-def _by_sklearn(points: HostArray, first: HostArray) -> HostArray:
-    from sklearn.cluster import KMeans  # not at import: it takes a second
-
-    model = KMeans(first.shape[1], init=first.T, n_init=1, max_iter=_ITERATIONS, tol=0, algorithm="lloyd")
-    fitted: HostArray = model.fit(points.T).cluster_centers_.T
-    return fitted
+    ours = partial(centres, iterations=_ITERATIONS)
+    has_peer = importlib.util.find_spec("sklearn") is not None
+    peer, theirs = ("scikit-learn", partial(by_sklearn, iterations=_ITERATIONS)) if has_peer else ("numpy", ours)
+    return _case(context, "kmeans", n * width, peer, theirs, ours, given, tolerance=1e-2)
 
 
 def _groups(context: Context, n: int) -> Cases:

@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--driver", choices=("lavapipe", "swiftshader"), action="append", required=True)
     parser.add_argument("--seconds", type=int, choices=[seconds for seconds, _ in CUTS], help="one of the cuts")
     arguments = parser.parse_args(argv)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background ignore
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs inherit it as ignored
     for driver in arguments.driver:
         for seconds, number in CUTS:
             if arguments.seconds not in (None, seconds):

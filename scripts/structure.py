@@ -46,7 +46,7 @@ def uses(name: str) -> int:
 
 
 def walk(call: Callable[[], Any]) -> set[str]:
-    """Returns the package's files whose functions run in a call that was made before, so often that it is warm."""
+    """Returns the package's files whose functions run in a warm call."""
     files = set[str]()
 
     def note(frame: FrameType, event: str, _: Any) -> None:

@@ -181,7 +181,7 @@ def test_probabilities_and_weights_that_are_none(name: str) -> None:
     for values in wrong:
         with pytest.raises(RuntimeError):
             function(torch.tensor(values))
-        with pytest.raises(RuntimeError, match=r"must be|is inf"):
+        with pytest.raises(RuntimeError, match="must be"):
             function(torch.tensor(values, device="vk")).cpu()
 
 

@@ -62,7 +62,7 @@ def test_each_replay_draws_numbers_of_its_own(made: list[replays.Replayed]) -> N
 
     first, second, *_ = compare(make)
     assert not torch.equal(first[0], second[0])
-    assert [list(program.is_recorded.values()) for program in made] == [[True], [True]]  # forward, backward
+    assert [list(program.recorded_layouts.values()) for program in made] == [[True], [True]]  # forward, backward
 
 
 def test_arguments_are_updated_and_lazy_ones_read_before(made: list[replays.Replayed]) -> None:
@@ -78,7 +78,7 @@ def test_arguments_are_updated_and_lazy_ones_read_before(made: list[replays.Repl
         return model, step
 
     compare(make)
-    assert [list(program.is_recorded.values()) for program in made] == [[True]]
+    assert [list(program.recorded_layouts.values()) for program in made] == [[True]]
 
 
 def test_steps_of_an_optimizer(made: list[replays.Replayed]) -> None:
@@ -97,7 +97,7 @@ def test_steps_of_an_optimizer(made: list[replays.Replayed]) -> None:
 
     compare(make, 5)
     assert made
-    assert all(all(program.is_recorded.values()) for program in made)
+    assert all(all(program.recorded_layouts.values()) for program in made)
 
 
 def test_results_on_the_memory_of_arguments(made: list[replays.Replayed]) -> None:
@@ -128,7 +128,7 @@ def test_lengths_that_change_are_recorded_a_few_times(made: list[replays.Replaye
         return list(compiled(torch.ones(3 + number, 5 + number, device="vk")))
 
     compare(lambda: (lambda x: (x.exp().sum(-1), x.mean()), step), 12, dynamic=True)
-    assert max(len(program.is_recorded) for program in made) == 7
+    assert max(len(program.recorded_layouts) for program in made) == 7
 
 
 def test_what_the_host_computes_is_not_replayed(made: list[replays.Replayed], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,4 +138,4 @@ def test_what_the_host_computes_is_not_replayed(made: list[replays.Replayed], mo
         return [compiled(torch.arange(8.0, device="vk") + number)]
 
     compare(lambda: (lambda x: torch.fft.rfft(x).abs() + 1, step))
-    assert [list(program.is_recorded.values()) for program in made] == [[False]]
+    assert [list(program.recorded_layouts.values()) for program in made] == [[False]]

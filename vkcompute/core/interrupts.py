@@ -134,7 +134,7 @@ class Guarded:
         unguarded_lock: the lock, for code that must not fail, or that does what `lock` does by itself.
         is_owned: returns True if this thread has the lock.
         holders: thread -> code object and id of the frame that took the lock first or is about to.
-        takers: the code of functions by `takes_lock`, by its id: the hash of code reads all of it.
+        takers: id -> code object of each function with `takes_lock`. Hashing code objects is slow.
     """
 
     lock_rank: locks.Rank

@@ -15,10 +15,10 @@ _H = TypeVar("_H", bound="Handle")
 Deletion = tuple[Any, ...]
 """A function that destroys or recycles something, and its arguments."""
 
-process = [os.getpid()]
-"""The number of this process. Asking the system takes a call of the kernel, and every launch wants to know."""
+process_id = [os.getpid()]
+"""The id of this process, in a list that forks update. os.getpid() is a system call, too slow for each launch."""
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: process.__setitem__(0, os.getpid()))
+    os.register_at_fork(after_in_child=lambda: process_id.__setitem__(0, os.getpid()))
 
 live: dict[int, str] = {}
 """id -> kind of each open handle. Python stores and deletes an item at once, so nothing needs a lock."""
@@ -82,14 +82,14 @@ class Handle:
 
     def _opened(self) -> None:
         """Marks the handle as open: the last step of a constructor, once there is something to destroy."""
-        self._pid, key, kind = process[0], id(self), type(self).__name__
+        self._pid, key, kind = process_id[0], id(self), type(self).__name__
         self._open = True  # indivisible from the next line
         live[key] = kind
 
     @property
     def inherited(self) -> bool:
         """True in a forked child of the process that made the handle: it can be neither used nor destroyed there."""
-        return self._pid != process[0]
+        return self._pid != process_id[0]
 
     @property
     def closed(self) -> bool:
@@ -115,7 +115,7 @@ class Handle:
 
     def require_open(self) -> None:
         """Raises ClosedError if the object is closed, or belongs to the parent of this process."""
-        if self._open and self._pid == process[0]:
+        if self._open and self._pid == process_id[0]:
             return
         if not self._open:
             raise closed(f"this {type(self).__name__} is closed; make a new one")

@@ -9,7 +9,7 @@ from typing import Any
 
 from vkcompute.core import vk
 from vkcompute.core.interrupts import call_into
-from vkcompute.core.lifetime import Deletion, Handle, process, run_deletions
+from vkcompute.core.lifetime import Deletion, Handle, process_id, run_deletions
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.errors import DeviceLost, again
 
@@ -189,7 +189,7 @@ class Queue(Handle):
         return reached
 
     def _require_alive(self) -> None:
-        if not self._open or self._pid != process[0]:
+        if not self._open or self._pid != process_id[0]:
             self.require_open()  # raises
         if self.device.loss is not None:
             raise again(self.device.loss)

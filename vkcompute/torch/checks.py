@@ -1,4 +1,4 @@
-"""Values that operators require. The device checks them, and a wrong one fails what reads the result.
+"""Checks of values on the device: a kernel copies them, and fails if one is out of range, as do readers of the copy.
 
 PyTorch's CUDA device asserts in its kernels, too: the error is raised where the host waits.
 """
@@ -19,7 +19,7 @@ def _copy_probabilities(values: Any, out: Any) -> None:
     i = global_id(0)
     if i < values.size:
         if not (values[i] >= 0 and values[i] <= 1):
-            raise RuntimeError("all elements must be between 0 and 1, as they are probabilities")
+            raise RuntimeError("probabilities must be between 0 and 1; one is not; clamp them")
         out[i] = values[i]
 
 
@@ -28,7 +28,7 @@ def _copy_weights(values: Any, out: Any) -> None:
     i = global_id(0)
     if i < values.size:
         if not (values[i] >= 0 and values[i] < float("inf")):
-            raise RuntimeError("a weight is inf, nan or below 0")
+            raise RuntimeError("weights must be finite and at least 0; one is inf, nan or negative; clamp them")
         out[i] = values[i]
 
 
@@ -37,33 +37,33 @@ def _copy_draws(draws: Any, sums: Any, out: Any, n: int) -> None:
     i = global_id(0)
     if i < draws.size:
         if not sums[i // n] > 0:
-            raise RuntimeError("the sum of a row's weights must be above 0")
+            raise RuntimeError("the sum of a row's weights must be above 0; give a row at least one weight above 0")
         out[i] = draws[i]
 
 
 def probabilities(values: Array) -> Array:
-    """Returns a copy of numbers of [0, 1]."""
+    """Returns a copy of probabilities; its kernel fails with RuntimeError unless all are in [0, 1]."""
     return _copied(_copy_probabilities, values)
 
 
 def weights(values: Array) -> Array:
-    """Returns a copy of numbers that are finite and not negative."""
+    """Returns a copy of weights; its kernel fails with RuntimeError unless all are finite and at least 0."""
     return _copied(_copy_weights, values)
 
 
-def draws(values: Array, sums: Array) -> Array:
-    """Returns a copy of rows whose sums of weights, or largest ones, are above 0.
+def drawn_rows(values: Array, sums: Array) -> Array:
+    """Returns a copy of drawn rows; its kernel fails with RuntimeError unless each sum is above 0.
 
     Args:
         values: (..., n)
-        sums: one per row.
+        sums: of weights, or the largest ratio, one per row.
     """
-    return _copied(_copy_draws, values, flat(sums), after=(values.shape[-1],))
+    return _copied(_copy_draws, values, flat(sums), numbers=(values.shape[-1],))
 
 
-def _copied(check: PythonKernel, values: Array, *others: Array, after: tuple[int, ...] = ()) -> Array:
+def _copied(check: PythonKernel, values: Array, *others: Array, numbers: tuple[int, ...] = ()) -> Array:
     if not values.size:
         return values
     out = temporary(values.runtime, values.shape, values.dtype)
-    launch(check, values.size, flat(values), *others, out.reshape(-1), *after)
+    launch(check, values.size, flat(values), *others, out.reshape(-1), *numbers)
     return out

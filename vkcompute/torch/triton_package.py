@@ -1,7 +1,7 @@
 """Kernels of the package triton on tensors of the device: each is launched as a block program of the same function.
 
-Other launches are Triton's own. Where no GPU of Triton's is there, its compiler gets a target, by which torch.compile
-finds what a kernel writes.
+Other launches remain Triton's. Without a GPU of Triton's, its compiler gets a target, so that torch.compile can find
+what a kernel writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _kernels: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def enable(replaced: Any) -> None:
-    """Makes Triton's launches on tensors of the device ours, now or once the program imports the package.
+    """Launches Triton's kernels on tensors of the device as block programs, from the package's import on.
 
     Args:
         replaced: `Replacements`, which undo it.
@@ -39,7 +39,7 @@ def enable(replaced: Any) -> None:
 
 
 class _Import(MetaPathFinder):
-    """Waits for the import of Triton's module of launches."""
+    """An import hook that replaces the launches of Triton's module once it has loaded."""
 
     def __init__(self, replaced: Any) -> None:
         self._replaced = replaced
@@ -63,7 +63,7 @@ class _Import(MetaPathFinder):
         return executed
 
     def end(self) -> None:
-        """Waits no longer."""
+        """Removes the import hook."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
@@ -133,7 +133,7 @@ def _translated_all(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
 
 
 def _translated(value: Any) -> Any:
-    """Returns what this package has in the place of a module, a function, a type or a constant of Triton's."""
+    """Returns our counterpart of a module, function, type or constant of Triton's; other values as they are."""
     if isinstance(value, ModuleType):
         return _module(value.__name__) or value
     origin = getattr(value, "__module__", None) or type(value).__module__
@@ -157,7 +157,7 @@ def _is_tritons(name: str) -> bool:
 
 
 def _module(name: str) -> Any:
-    """Returns the module of this package in the place of one of Triton's, or None."""
+    """Returns our counterpart of a module of Triton's, or None."""
     if not _is_tritons(name):
         return None
     try:

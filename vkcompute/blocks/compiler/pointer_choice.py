@@ -35,8 +35,8 @@ class PointerChoices:
         constant, other = self._one_that(sources, is_const=True), self._one_that(sources, is_const=False)
         if constant is not None and other is not None:
             raise UnsupportedError(
-                f"a pointer to {constant.name}, a tl.const, on one path and to {other.name}, which is none, on "
-                "another; annotate both, or load in each branch"
+                f"a pointer is to a tl.const on all paths or on none; {constant.name} is one, {other.name} is not; "
+                "annotate both, or load in each branch"
             )
         for source in sources:
             is_alike = source.element is first.element and source.memory.element is first.memory.element

@@ -150,13 +150,13 @@ class CompiledProgram:
             )
 
     def _check_subgroup_size(self, asked: int | None) -> None:
-        """Raises ValueError for a size that Vulkan leaves undefined, at which drivers end the process."""
+        """Raises ValueError for a size outside of the device's range, where some drivers end the process."""
         physical = self._device.physical
         least, most = physical.min_subgroup_size, physical.max_subgroup_size
         if asked is not None and not least <= asked <= most:
             raise ValueError(
                 f"{self._program.name} needs subgroups of {asked} invocations; {self._device} has {least} to {most}; "
-                "build it for such a device"
+                f"build it with a subgroup size from {least} to {most}"
             )
 
     def _check_size(self, nbytes: int, limit: str, what: str, remedy: str) -> None:

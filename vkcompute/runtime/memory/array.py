@@ -89,11 +89,6 @@ class Array(HostValues, Mathematics):
             packed.write(np.ascontiguousarray(source).reshape(self.shape))
             copy_elements(packed, self)
 
-    def _staged(self, buffer: Buffer) -> Array:
-        """A contiguous array of the same shape and dtype on a staging buffer."""
-        strides = layout.contiguous_strides(self.shape, self.dtype.itemsize)
-        return Array(self.runtime, buffer, 0, self.shape, strides, self.dtype)
-
     # -- on the device ------------------------------------------------------------------------------------------------
 
     def copy_from(self, other: Array) -> Future:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from vkcompute.core.device import Device
-from vkcompute.core.lifetime import Handle, process
+from vkcompute.core.lifetime import Handle, process_id
 from vkcompute.errors import again
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.memory.transfers import Transfers
@@ -57,14 +57,14 @@ class Context(Handle):
             DeviceLost: its device is lost.
         """
         loss = self.device.loss
-        if self._open and loss is None and self._pid == process[0]:  # as below, in one call
+        if self._open and loss is None and self._pid == process_id[0]:  # as below, in one call
             return
         super().require_open()
         if loss is not None:
             raise again(loss)
 
     def own(self, array: Any) -> None:
-        """Makes a new lazy array one of this thread's recording, before other threads see it: they leave it to that."""
+        """Assigns a new lazy array to this thread's recording, before other threads see it and compute it."""
         if (recorder := self.scheduler.recording()) is not None:
             recorder.own(array)
 

@@ -28,7 +28,9 @@ class HostValues(StridedView):
         raise NotImplementedError
 
     def _staged(self, buffer: Buffer) -> Any:
-        raise NotImplementedError
+        """A contiguous array of the same shape and dtype on a staging buffer."""
+        strides = layout.contiguous_strides(self.shape, self.dtype.itemsize)
+        return type(self)(self.runtime, buffer, 0, self.shape, strides, self.dtype)
 
     def numpy(self) -> HostArray:
         """Returns a C-contiguous copy of the data. Waits only for the work that writes it.

@@ -230,9 +230,9 @@ class AccessHistory:
         return tiles
 
     def _join(self) -> None:
-        """Makes neighbours with the same history one segment: few are registered faster, and one much faster.
+        """Merges neighbours with equal histories, so that later accesses register fewer segments.
 
-        For a read of all alone: after one of a part, the next read of that part would divide them again.
+        Only after reads of the whole buffer: the next read of a part would split merged segments again.
         """
         segments = self._segments
         joined, start = list[_Segment](), segments[0].start

@@ -19,10 +19,10 @@ from vkcompute.errors import caller_location
 from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.access_history import Dependencies, Range, register
 from vkcompute.runtime.scheduling.command_queue import CommandQueue
+from vkcompute.runtime.scheduling.command_queues import CommandQueues
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Grid, split_grid
 from vkcompute.runtime.scheduling.future import Future, QueuedTask
 from vkcompute.runtime.scheduling.placement import Placement
-from vkcompute.runtime.scheduling.queues import CommandQueues
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.residency import Residency
 from vkcompute.runtime.scheduling.task import Copy, CopyPart, Fill, Keep, Task, in_place

@@ -37,7 +37,7 @@ class Program:
 
     Args:
         program: as made by `jit`.
-        choices: Inductor's configurations; of several, the one with the fastest constants is measured.
+        choices: Inductor's configurations; if there are several, launches are timed and the fastest is kept.
         triton_meta: Inductor's: types of the parameters, and values of some.
         inductor_meta: Inductor's: the kind of the grid, and the arguments that are written.
     """
@@ -46,19 +46,18 @@ class Program:
         self, program: JITFunction, choices: Sequence[Constants], triton_meta: Any, inductor_meta: Any
     ) -> None:
         self._configurations = choices
-        choices = [{name: choice[name] for name in choice if name in program.arg_names} for choice in choices]
-        self._choices = choices
+        self._choices = [{name: choice[name] for name in choice if name in program.arg_names} for choice in choices]
         self.fn, self.__name__, self._inductor_meta = program, program.__name__, inductor_meta
         names = program.arg_names
         fixed = {key if isinstance(key, str) else names[key]: value for key, value in triton_meta["constants"].items()}
-        self._passed = [name for name in names if name not in choices[0]]
+        self._passed = [name for name in names if name not in self._choices[0]]
         self._names = [*self._passed, *inductor_meta.get("extra_launcher_args", ())]
         self._known = {**_expected(triton_meta), **fixed}
-        self._constants = dict(choices[0])
+        self._constants = dict(self._choices[0])
         self._fixed = fixed
         self._values = [{**self._constants, **fixed}.get(name) for name in names]
-        self._at = [(at, names.index(name)) for at, name in enumerate(self._passed) if name not in fixed]
-        self._tuner = _tuner(program, choices, self._passed, inductor_meta) if len(choices) > 1 else None
+        self._positions = [(at, names.index(name)) for at, name in enumerate(self._passed) if name not in fixed]
+        self._tuner = _tuner(program, self._choices, self._passed, inductor_meta) if len(choices) > 1 else None
         self._grids: dict[tuple[Any, ...], Any] = {}
 
     def compile(self) -> None:
@@ -80,7 +79,7 @@ class Program:
         if grid is None:
             grid = self._grids[sizes] = self._grid(self._constants, args)
         values = self._values.copy()
-        for at, parameter in self._at:
+        for at, parameter in self._positions:  # of an argument, of its parameter
             values[parameter] = _argument(args[at])
         self.fn.run(*values, grid=grid)
 

@@ -1,4 +1,4 @@
-"""Replays of the programs that Inductor writes for the host, by one submit each: what CUDA graphs are to CUDA.
+"""Replays of the programs that Inductor writes for the host, by at most one submit each, in the place of CUDA graphs.
 
 `torch.compile(mode="reduce-overhead")` asks for them. The first call with tensors of some layouts is recorded, as
 `vc.graph` records functions of arrays, and a later one has its own tensors and new results.
@@ -29,18 +29,18 @@ class Replayed:
         call: takes a list of tensors and integers, which it empties, and returns tensors, integers and None.
 
     Attributes:
-        is_recorded: by the layouts of arguments; False for a program that could not be recorded.
+        recorded_layouts: layouts of arguments -> True if calls are replayed, False if they could not be recorded.
     """
 
     def __init__(self, call: Callable[[list[Any]], Sequence[Any]]) -> None:
         self._call = call
         self._recorded = graph(self._record)
-        self.is_recorded: dict[Any, bool] = {}
+        self.recorded_layouts: dict[Any, bool] = {}
 
     def __call__(self, args: list[Any]) -> Sequence[Any]:
         layouts: Any = tuple([_layout(value) for value in args])
-        known = self.is_recorded.get(layouts)
-        if None in layouts or not (known if known is not None else len(self.is_recorded) < _MOST_LAYOUTS):
+        known = self.recorded_layouts.get(layouts)
+        if None in layouts or not (known if known is not None else len(self.recorded_layouts) < _MOST_LAYOUTS):
             return self._call(args)
         tensors = [value for value in args if is_on_device(value)]
         arrays = [memory_of(tensor).array(array_dtype(tensor.dtype)) for tensor in tensors]
@@ -49,10 +49,10 @@ class Replayed:
         except Exception as error:
             if known:
                 raise
-            self.is_recorded[layouts] = False  # nothing has run
+            self.recorded_layouts[layouts] = False  # nothing has run
             log_cudagraph_skip_and_bump_counter(f"skipping the replay of a program that cannot be recorded: {error}")
             return self._call(args)
-        self.is_recorded[layouts] = True
+        self.recorded_layouts[layouts] = True
         args.clear()
         return [_output(tensors, *output) if isinstance(output, tuple) else output for output in outputs]
 
@@ -72,8 +72,8 @@ class Replayed:
 
 
 def _layout(value: Any) -> _Layout | None:
-    """Returns the layout of a tensor of the device, or a number; None for anything else."""
-    if isinstance(value, (int, float)):
+    """Returns the layout of a tensor of the device, or an integer; None for anything else."""
+    if type(value) is int:
         return (value,)
     if not is_on_device(value) or value.is_conj() or value.is_neg():
         return None

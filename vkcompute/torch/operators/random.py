@@ -205,13 +205,13 @@ def multinomial(self: Any, num_samples: int, replacement: bool = False, *, gener
         rates = torch.empty_like(weights)
         exponential(rates, 1.0, generator=generator)
         ratios, drawn = torch.topk(weights / rates.clamp_min(1e-38), num_samples, -1)
-        return wrap(checks.draws(operand(drawn), operand(ratios[..., :1])))
+        return wrap(checks.drawn_rows(operand(drawn), operand(ratios[..., :1])))
     sums = torch.cumsum(weights, -1)
     fractions = torch.empty((*self.shape[:-1], num_samples), device="vk")
     uniform(fractions, generator=generator)
     position = fractions * sums[..., -1:]
     drawn = torch.sum(position.unsqueeze(-1) >= sums.unsqueeze(-2), -1).clamp_max(self.shape[-1] - 1)
-    return wrap(checks.draws(operand(drawn), operand(sums[..., -1:])))
+    return wrap(checks.drawn_rows(operand(drawn), operand(sums[..., -1:])))
 
 
 @kernel("rrelu_with_noise")

@@ -48,31 +48,31 @@ def extreme_of_chunks(
         ALIGNED: True if four divides it.
     """
     row_step = tl.multiple_of(row_step, 4 if ALIGNED else 1)
-    row, chunk, here, dtype = tl.program_id(1), tl.program_id(0), tl.arange(0, BLOCK), out_ptr.dtype.element_ty
+    row, chunk, lanes, dtype = tl.program_id(1), tl.program_id(0), tl.arange(0, BLOCK), out_ptr.dtype.element_ty
     start = x_ptr + row * row_step + chunk * LENGTH
     count = n - chunk * LENGTH
     if count < LENGTH:
-        best = tl.load(start + tl.minimum(here, count - 1)).to(dtype)
+        best = tl.load(start + tl.minimum(lanes, count - 1)).to(dtype)
         for k in range(BLOCK, count, BLOCK):
-            best = EXTREME(best, tl.load(start + tl.minimum(here + k, count - 1)).to(dtype))
+            best = EXTREME(best, tl.load(start + tl.minimum(lanes + k, count - 1)).to(dtype))
     else:
-        best = tl.load(start + here).to(dtype)
+        best = tl.load(start + lanes).to(dtype)
         for k in range(BLOCK, LENGTH, BLOCK):
-            best = EXTREME(best, tl.load(start + here + k).to(dtype))
+            best = EXTREME(best, tl.load(start + lanes + k).to(dtype))
     tl.store(out_ptr + row * tl.num_programs(0) + chunk, tl.reduce(best, 0, EXTREME))
 
 
 @block_program
 def first_of(x_ptr, n, dtype, FIRST: tl.constexpr, BLOCK: tl.constexpr):
     """Returns the index of the first extreme of some elements, which are compared in a dtype."""
-    here = tl.arange(0, BLOCK)
-    which = tl.minimum(here, n - 1)
-    best = tl.load(x_ptr + which).to(dtype)
+    lanes = tl.arange(0, BLOCK)
+    best_index = tl.minimum(lanes, n - 1)
+    best = tl.load(x_ptr + best_index).to(dtype)
     for k in range(BLOCK, n, BLOCK):
-        index = tl.minimum(here + k, n - 1)
-        best, which = FIRST(best, which, tl.load(x_ptr + index).to(dtype), index)
-    _, which = tl.reduce((best, which), 0, FIRST)
-    return which
+        index = tl.minimum(lanes + k, n - 1)
+        best, best_index = FIRST(best, best_index, tl.load(x_ptr + index).to(dtype), index)
+    _, best_index = tl.reduce((best, best_index), 0, FIRST)
+    return best_index
 
 
 @block_program
