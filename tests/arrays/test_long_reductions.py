@@ -124,3 +124,12 @@ def test_extremes_of_lines_beyond_a_binding(gpu: vc.Runtime, monkeypatch: pytest
         x[at] = 0
         assert int(vnp.argmin(x)) == at, at
         assert int(vnp.argmin(x[1:])) == (at - 1 if at else 16_382)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extremes_of_long_views_that_are_not_aligned(gpu: vc.Runtime, dtype: str) -> None:
+    if lacks(gpu, dtype):
+        return
+    data = _data((9000,)).astype(dtype)
+    view = gpu.array(np.concatenate([np.zeros(1, np.uint8), data.view(np.uint8)]))[1:].view(dtype)
+    assert [int(vnp.argmin(view)), int(vnp.argmax(view))] == [data.argmin(), data.argmax()]

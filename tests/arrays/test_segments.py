@@ -135,3 +135,13 @@ def test_errors(gpu: vc.Runtime) -> None:
     indexing.add(x, gpu.array(np.array([3], np.int32)), gpu.zeros(1))
     with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
         x.numpy()
+
+
+@pytest.mark.parametrize("columns", [(), (3,), (4,)])
+@pytest.mark.parametrize("m", [30, 400])
+def test_elements_that_no_index_names_keep_the_sign_of_zero(gpu: vc.Runtime, m: int, columns: tuple[int, ...]) -> None:
+    x, at = gpu.full((4, *columns), -0.0), gpu.zeros(m, np.int32)
+    indexing.add(x, (at,), gpu.full((m, *columns), 1))
+    result = x.numpy()
+    assert np.array_equal(result[0], np.full(columns, m))
+    assert np.signbit(result[1:]).all()

@@ -151,6 +151,35 @@ def test_a_forked_child_is_told_and_the_parent_goes_on(run_python: RunPython, re
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
+VALUES_OF_A_THREAD = """
+import os, threading
+from vkcompute.core.lifetime import Handle
+class Noted(Handle):
+    def __init__(self):
+        self._opened()
+    def _destroy(self):
+        os.write(1, b"destroyed in the child" if os.getpid() != self._pid else b"")
+kept, started, stop = threading.local(), threading.Event(), threading.Event()
+def hold():
+    kept.handle = Noted()
+    started.set()
+    stop.wait()
+thread = threading.Thread(target=hold)
+thread.start()
+started.wait()
+if (pid := os.fork()) == 0:
+    os._exit(0)
+os.waitpid(pid, 0)
+stop.set()
+"""
+
+
+@needs_fork
+def test_a_child_destroys_nothing_of_the_threads_that_it_does_not_have(run_python: RunPython) -> None:
+    done = run_python(VALUES_OF_A_THREAD)
+    assert (done.stdout, done.returncode) == ("", 0)
+
+
 OWN_RUNTIME = f"""{LEAVE}
 import faulthandler
 """

@@ -97,12 +97,15 @@ class Handle:
         return not self._open
 
     def close(self) -> None:
-        """Destroys the object. A second call only finishes what Ctrl-C interrupted; a forked child destroys nothing."""
+        """Destroys the object. A second call only finishes what Ctrl-C interrupted; a forked child destroys nothing.
+
+        A child drops values of the parent's other threads before the hooks of forks run: `process_id` may be old here.
+        """
         key = id(self)
         if self._open:
             self._open, self._unfinished = False, True  # indivisible from the next line
             del live[key]
-        if self._unfinished and not self.inherited:
+        if self._unfinished and self._pid == os.getpid():
             self._unfinished = False  # so that a call on another thread meanwhile does nothing
             try:
                 self._destroy()

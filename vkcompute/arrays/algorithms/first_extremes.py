@@ -29,7 +29,7 @@ from vkcompute.arrays.expressions.promotion import BOOL, default_int
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype
 from vkcompute.compiled.target import computes_by_words
 from vkcompute.runtime.graphs.results import temporary
-from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.launching.arguments import is_unaligned, needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.tile.device import block_target
@@ -94,6 +94,8 @@ def _is_searched(array: Array, axis: int) -> bool:
     if axis < array.ndim - 1 or n < _LONG or array.dtype.kind not in "iuf":
         return False
     if array.is_pending or not array.contiguous or computes_by_words(runtime, [array.dtype]):
+        return False
+    if is_unaligned(array):  # parts would not be aligned, either
         return False
     if block_target(runtime).subgroup_size == 1:
         return False

@@ -49,7 +49,8 @@ _WIDTH, _TOGETHER = 4, 8
 On lavapipe, 32 sums of 200,000 float32 for 64 indices take 14 ms of CPU time by 4 columns, and 34 by single ones.
 """
 
-_sum_of_both = Elementwise("x + y", "x, y")
+_with_sum = Elementwise("where(y == 0, x, x + y)", "x, y")
+"""Adds sums, those of no values among them: -0.0 + 0 would be 0.0."""
 _largest = reduce("max(a, b)", 0)
 _least = reduce("min(a, b)", 0)
 
@@ -123,7 +124,7 @@ def _add_by_tables(x: Array, at: Array, lines: Lines, values: Array) -> None:
     totals, n_items = temporary(x.runtime, (n_parts, x.size), x.dtype), n_parts * n_lanes
     sizes = n_items, *lines, n_parts, at.size, length
     launch(_table_kernel(x.dtype, width), n_items, at, values, totals.reshape(-1), *sizes)
-    _sum_of_both(x, reduce_axes("add", totals, (0,), x.dtype, False).reshape(-1), out=x)
+    _with_sum(x, reduce_axes("add", totals, (0,), x.dtype, False).reshape(-1), out=x)
 
 
 @cache
