@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -139,3 +140,69 @@ def test_what_the_host_computes_is_not_replayed(made: list[replays.Replayed], mo
 
     compare(lambda: (lambda x: torch.fft.rfft(x).abs() + 1, step))
     assert [list(program.recorded_layouts.values()) for program in made] == [[False]]
+
+
+def test_a_first_call_that_is_not_recorded_draws_no_numbers(
+    made: list[replays.Replayed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
+    x = torch.ones(16)
+
+    def step(compiled: Any, number: int) -> list[torch.Tensor]:
+        return [compiled(x.to("vk"))]
+
+    compare(lambda: (lambda x: torch.fft.rfft(F.dropout(x, 0.5)).abs(), step))
+
+
+def _called(call: Callable[[list[Any]], list[Any]], *args: torch.Tensor) -> list[Any]:
+    """Returns the results of three calls of a program that is replayed, and of one that is not."""
+    program = replays.Replayed(call)
+    return [list(function([value.clone() for value in args])) for function in (program, program, program, call)]
+
+
+def test_results_that_share_memory_do_so_in_a_replay() -> None:
+    def call(args: list[Any]) -> list[Any]:
+        y = args[0] * 2
+        return [y, y[1:], y]
+
+    for results in _called(call, torch.arange(3.0, device="vk")):
+        results[1].mul_(10)
+        results[0].add_(1)
+        assert [value.tolist() for value in results] == [[1, 21, 41], [21, 41], [1, 21, 41]]
+
+
+def test_programs_with_results_of_the_host_or_of_their_own_are_not_replayed() -> None:
+    kept = torch.ones(3, device="vk")
+    for call in (
+        lambda args: [args[0] * 2, torch.zeros(1)],
+        lambda args: [args[0] * 2, kept],
+    ):
+        program = replays.Replayed(call)
+        for _ in range(3):
+            assert program([torch.ones(3, device="vk")])[0].tolist() == [2, 2, 2]
+        assert list(program.recorded_layouts.values()) == [False]
+
+
+def test_parts_of_longer_and_longer_memory_have_one_recording() -> None:
+    program = replays.Replayed(lambda args: [args[0] + 1, args[0].view(3, 1)])
+    for n in range(20):
+        x = torch.arange(10.0 + n, device="vk")[2:5]
+        total, part = program([x])
+        assert (total.tolist(), part.flatten().tolist()) == ([3, 4, 5], [2, 3, 4])
+        part.zero_()
+        assert x.tolist() == [0, 0, 0]
+    assert len(program.recorded_layouts) == 1
+
+
+def test_dropped_programs_keep_no_memory() -> None:
+    x = torch.ones(1 << 18, device="vk")
+    before = []
+    for _ in range(4):
+        program = replays.Replayed(lambda args: [args[0] * 2 + 1])
+        assert program([x])[0][0] == 3
+        assert program([x])[0][0] == 3
+        del program
+        gc.collect()
+        torch.vk.synchronize()
+        before.append(torch.vk.memory_allocated())
+    assert before[3] == before[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -88,3 +89,84 @@ def test_a_custom_operator_with_a_wrapped_kernel() -> None:
     torch.testing.assert_close(operator(x.to("vk")).cpu(), wanted)
     compiled = torch.compile(lambda x: operator(x * 2) + 1, fullgraph=True)
     torch.testing.assert_close(compiled(x.to("vk")).cpu(), 2 * wanted + 1)
+
+
+def _store_of(value: Any) -> Any:
+    """Returns a kernel made in a function, which stores what its globals and cells have."""
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def helper(n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        return n * SCALE
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def store(out, N: tl.constexpr):  # type: ignore[no-untyped-def, valid-type]  # noqa: ANN001, ANN202
+        if N > 0:
+            tl.store(out, helper(value))
+        else:
+            store(out, 1)
+            never()
+
+    if value is None:
+        never = helper
+    return store
+
+
+SCALE = tl.constexpr(3)
+
+
+def test_kernels_made_in_functions_have_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, out = _store_of(tl.constexpr(2)), torch.zeros(1, device="vk")
+    kernel[(1,)](out, 1)
+    assert out.tolist() == [6]
+    monkeypatch.setitem(globals(), "SCALE", tl.constexpr(5))
+    other = _store_of(tl.constexpr(2))
+    other[(1,)](out, 1)
+    assert out.tolist() == [10]
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _scale_only(out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    tl.store(out, SCALE)
+
+
+def test_a_global_that_changes_is_an_error_as_tritons(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = torch.zeros(1, device="vk")
+    _scale_only[(1,)](out)
+    assert out.tolist() == [3]
+    monkeypatch.setitem(globals(), "SCALE", tl.constexpr(5))
+    with pytest.raises(RuntimeError, match="global SCALE has changed"):
+        _scale_only[(1,)](out)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _first(pair, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def, valid-type]  # noqa: ANN001, ANN202
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(pair[0] + at, at < n) + pair[1], at < n)
+
+
+def test_tensors_in_tuples() -> None:
+    x, out = torch.arange(5.0, device="vk"), torch.zeros(5, device="vk")
+    _first[(1,)]((x, 2.0), out, 5, BLOCK=8)
+    assert out.tolist() == [2, 3, 4, 5, 6]
+
+
+def test_kernels_of_another_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("kernels_of_another")
+    module.row = _of_row  # type: ignore[attr-defined]
+    monkeypatch.setitem(globals(), "another", module)
+    x, out = torch.arange(8.0, device="vk"), torch.zeros(1, device="vk")
+    _of_another[(1,)](x, out)
+    assert out.tolist() == [28 + 7]
+
+
+another: Any = None
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _of_another(x, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    tl.store(out, another.row(tl.load(x + tl.arange(0, 8))))
+
+
+def test_launches_on_the_host_stay_tritons() -> None:
+    with pytest.raises(Exception, match=r"no GPU here|driver"):
+        _scale_only[(1,)](torch.zeros(1))

@@ -95,7 +95,7 @@ class Wrapper(PythonWrapperCodegen):  # type: ignore[misc]
     def generate_after_suffix(self, result: Any) -> None:
         """Writes the end of the program, whose calls are replayed where CUDA graphs are asked for."""
         super().generate_after_suffix(result)
-        if config.triton.cudagraphs:
+        if config.triton.cudagraphs and V.graph.device_types == {DEVICE_NAME}:
             result.writeline(f"from {_REPLAYS} import Replayed; call = Replayed(call)")
 
     def write_triton_header_once(self) -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch._inductor.cudagraph_utils import log_cudagraph_skip_and_bump_counter
 
 from vkcompute.runtime.graphed import graph
+from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.torch.element_types import array_dtype
 from vkcompute.torch.kernels import is_on_device
-from vkcompute.torch.storage import Memory, empty, memory_of, set_storage, tensor_of
+from vkcompute.torch.storage import Memory, empty, memory_of, n_elements, runtime, set_storage, tensor_of, view_of
 
 _Layout = tuple[Any, ...]
 _MOST_LAYOUTS = 7
@@ -43,18 +46,23 @@ class Replayed:
         if None in layouts or not (known if known is not None else len(self.recorded_layouts) < _MOST_LAYOUTS):
             return self._call(args)
         tensors = [value for value in args if is_on_device(value)]
-        arrays = [memory_of(tensor).array(array_dtype(tensor.dtype)) for tensor in tensors]
+        states = None if known else (torch.get_rng_state(), torch.vk.get_rng_state())
         try:
-            outputs = self._recorded(layouts, arrays)
+            outputs = self._recorded(layouts, [view_of(tensor) for tensor in tensors])
         except Exception as error:
-            if known:
+            if states is None:
                 raise
-            self.recorded_layouts[layouts] = False  # nothing has run
+            self.recorded_layouts[layouts] = False  # the device has done nothing, and the host has drawn nothing
+            torch.set_rng_state(states[0])
+            torch.vk.set_rng_state(states[1])
             log_cudagraph_skip_and_bump_counter(f"skipping the replay of a program that cannot be recorded: {error}")
             return self._call(args)
         self.recorded_layouts[layouts] = True
         args.clear()
-        return [_output(tensors, *output) if isinstance(output, tuple) else output for output in outputs]
+        owners = {
+            number: (tensor, tensor.storage_offset() * tensor.element_size()) for number, tensor in enumerate(tensors)
+        }
+        return [_output(output, owners) if isinstance(output, tuple) else output for output in outputs]
 
     def _record(self, layouts: tuple[_Layout, ...], arrays: list[Array]) -> list[Any]:
         """Runs the program on the memory of a recording; returns its results, tensors as `_output` takes them."""
@@ -65,10 +73,12 @@ class Replayed:
             if len(layout) == 1:
                 given.append(layout[0])
                 continue
-            array = next(following)
-            memories.append(Memory(array.nbytes, array, is_shared=True))
+            array, (_, shape, strides) = next(following), layout
+            n, itemsize = n_elements(shape, strides), array.dtype.itemsize
+            whole = array.viewed(0, (n,), (itemsize,), array.dtype) if n else array
+            memories.append(Memory(n * itemsize, whole, is_shared=True))
             given.append(tensor_of(memories[-1], *layout))
-        return [_taken(value, memories) for value in self._call(given)]
+        return [_taken(value, memories) for value in self._call(given)]  # which adds those of results
 
 
 def _layout(value: Any) -> _Layout | None:
@@ -77,20 +87,50 @@ def _layout(value: Any) -> _Layout | None:
         return (value,)
     if not is_on_device(value) or value.is_conj() or value.is_neg():
         return None
-    return value.dtype, tuple(value.shape), value.stride(), value.storage_offset()
+    return value.dtype, tuple(value.shape), value.stride()
 
 
 def _taken(value: Any, memories: list[Memory]) -> Any:
-    """Returns a result of a recording: a tensor as its layout after its array, or after the number of an argument."""
-    if not is_on_device(value):
+    """Returns a result of a recording; a tensor as the number of its memory, its array if that is new, and its layout.
+
+    Args:
+        memories: of the arguments and of the results before, to which that of a new result is added.
+
+    Raises:
+        ValueError: it is a tensor of the host, or one that the program keeps.
+    """
+    if not isinstance(value, torch.Tensor):
         return value
-    memory = memory_of(value)
-    number = next((number for number, given in enumerate(memories) if given is memory), None)
-    return (memory.array(array_dtype(value.dtype)) if number is None else number, *(_layout(value) or ()))
+    if not is_on_device(value):
+        raise ValueError("a result is on the host")
+    memory, layout = memory_of(value), (value.dtype, tuple(value.shape), value.stride(), value.storage_offset())
+    number = next((number for number, known in enumerate(memories) if known is memory), None)
+    if number is not None:
+        return (number, None, *layout)
+    memories.append(memory)
+    array = memory.array(array_dtype(value.dtype))
+    array.compute()
+    recording = recording_graph(runtime().scheduler)
+    function = None if recording is None else recording.function
+    if function is not None and not isinstance(array.buffer, Placeholder) and function.is_earlier(array.buffer):
+        raise ValueError("a result is a constant of the program")
+    return (len(memories) - 1, array, *layout)
 
 
-def _output(tensors: list[Any], owner: Array | int, dtype: Any, shape: Any, strides: Any, offset: int) -> Any:
-    """Returns a tensor on new memory, or on that of an argument."""
-    if isinstance(owner, Array):
-        return tensor_of(Memory(owner.nbytes, owner), dtype, shape, strides, offset)
-    return set_storage(empty((0,), (1,), dtype), tensors[owner].untyped_storage(), offset, shape, strides)
+def _output(output: Any, owners: dict[int, Any]) -> Any:
+    """Returns a tensor on new memory, or on that of an argument or of a result before.
+
+    Args:
+        output: as `_taken` returns it.
+        owners: by the numbers of memories, a tensor and the offset of the memory in its storage, in bytes; the first
+            tensor on new memory is added.
+    """
+    number, array, dtype, shape, strides, offset = output
+    if array is not None:
+        tensor = tensor_of(Memory(array.nbytes, array), dtype, shape, strides, offset)
+        owners[number] = tensor, 0
+        return tensor
+    owner, start = owners[number]
+    return set_storage(
+        empty((0,), (1,), dtype), owner.untyped_storage(), start // dtype.itemsize + offset, shape, strides
+    )
