@@ -141,13 +141,13 @@ BYTES = np.zeros(4, np.int8)
         (
             stores_called,
             (X, X, 3),
-            "x_ptr, a tl.const, on one path and to out_ptr, which is none",
+            "a pointer is to a tl.const on all paths or on none; x_ptr is one, out_ptr is not",
             "out_ptr if",
         ),
         (
             loads_chosen,
             (X, X, 3),
-            "x_ptr, a tl.const, on one path and to out_ptr, which is none",
+            "a pointer is to a tl.const on all paths or on none; x_ptr is one, out_ptr is not",
             "tl.load(source)",
         ),
     ],
