@@ -108,6 +108,34 @@ def test_training_follows_the_cpu() -> None:
     torch.testing.assert_close(losses["vk"], losses["cpu"], rtol=1e-3, atol=1e-4)
 
 
+def test_functions_that_the_device_replaces_do_not_break_graphs() -> None:
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True), 2)
+    x, mask = torch.randn(3, 8, 16), nn.Transformer.generate_square_subsequent_mask(8)
+    expected = model(x, mask, is_causal=True)
+    compiled = torch.compile(model.to("vk"), fullgraph=True)
+    result = compiled(x.to("vk"), mask.to("vk"), is_causal=True)
+    torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-4)
+    result.square().sum().backward()
+    torch._dynamo.utils.counters.clear()
+    for optimizer in torch.optim.Adam(model.parameters()), torch.optim.SGD(model.parameters(), 0.1):
+        torch.compile(optimizer.step)()
+    reasons = " ".join(torch._dynamo.utils.counters["graph_break"])
+    assert "skip" not in reasons, reasons
+
+
+def test_padding_is_that_of_a_compiled_encoder_of_the_cpu() -> None:
+    """PyTorch's encoder sets padding to zero, but where it is compiled."""
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True), 2).eval()
+    x, padding = torch.randn(2, 8, 16), torch.arange(8).expand(2, 8) >= 6
+    on_device = copy.deepcopy(model).to("vk")
+    with torch.no_grad():
+        expected = torch.compile(model, backend="eager")(x, src_key_padding_mask=padding)
+        result = torch.compile(on_device)(x.to("vk"), src_key_padding_mask=padding.to("vk"))
+        zeroed = on_device(x.to("vk"), src_key_padding_mask=padding.to("vk"))
+    torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-4)
+    assert not zeroed.cpu()[:, 6:].any()
+
+
 def test_random_numbers_follow_the_seed() -> None:
     compiled = torch.compile(lambda x: (F.dropout(x, 0.25), torch.rand_like(x), torch.randn_like(x)), fullgraph=True)
     x, results = torch.ones(100, 100, device="vk"), []

@@ -226,7 +226,7 @@ def _padded_encoder(original: Any) -> Any:
         output = output.masked_fill(is_kept.logical_not()[..., None], 0)
         return output if self.norm is None else self.norm(output)
 
-    return forward
+    return _traced_as(original, forward)
 
 
 def _stepper(original: Any, name: str) -> Any:
@@ -238,7 +238,13 @@ def _stepper(original: Any, name: str) -> Any:
         if not (ours and getattr(ours, name)(params, *tensors, **named)):
             original(params, *tensors, **named)
 
-    return step
+    return _traced_as(original, step)
+
+
+def _traced_as(original: Any, replacement: Any) -> Any:
+    """Returns a replacement in whose place Dynamo traces the original: it breaks graphs at functions of ours."""
+    replacement._torchdynamo_inline = original
+    return replacement
 
 
 def _prepared(original: Any) -> Any:
