@@ -162,6 +162,20 @@ def test_a_module_that_takes_the_place_of_another_is_seen(compiled: Program) -> 
     assert compiled.run() == (1, _expected(bias=1, slope=3))
 
 
+def test_a_module_that_the_program_loads_itself_is_known(program: Program) -> None:
+    """Compilers load what they write by `exec`, and `sys.modules` lacks it."""
+    loader = """
+        from pathlib import Path
+        path = str(Path(__file__).with_name("loaded.py"))
+        exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "loaded"})
+    """
+    program.write(program.texts | {"loaded.py": program.texts["program.py"], "program.py": textwrap.dedent(loader)})
+    assert program.run() == (1, _expected())
+    assert program.run() == (0, _expected())
+    program.replace("FACTOR = 3", "FACTOR = 5")
+    assert program.run() == (1, _expected(factor=5))
+
+
 def test_an_older_compiler_s_work_is_not_taken(compiled: Program) -> None:
     compiled.replace(
         "import helper\n",

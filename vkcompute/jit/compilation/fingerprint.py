@@ -33,7 +33,9 @@ _FOLDERS = (
 )
 
 _Owner = tuple[str, Any]
-"""("globals" or "attributes", name of a module), or ("cell", (position of the function, index in its closure))."""
+"""("globals" or "attributes", name of a module), ("module of", position of the function), or ("cell", (position of the
+function, index in its closure)). The second is for modules that `sys.modules` lacks, as programs load those they write.
+"""
 
 
 def value(captured: Any) -> str | None:
@@ -149,7 +151,9 @@ class PythonOrigin:
         """Describes an owner so that another process finds it; None if that is not possible."""
         if isinstance(owner, dict):
             name = str(owner.get("__name__"))
-            return ("globals", name) if vars(sys.modules.get(name, ModuleType(""))) is owner else None
+            if vars(sys.modules.get(name, ModuleType(""))) is owner:
+                return "globals", name
+            return next((("module of", at) for at, fn in enumerate(self._functions) if fn.__globals__ is owner), None)
         if isinstance(owner, ModuleType):
             return ("attributes", owner.__name__) if sys.modules.get(owner.__name__) is owner else None
         for at in range(len(self._functions)):
@@ -164,11 +168,16 @@ class PythonOrigin:
     def _again(self, described: _Owner, name: str, text: str) -> CapturedGlobal | None:
         """Looks up a stored global; None if its value has another text now."""
         kind, which = described
-        owner: Any = self._cells(which[0])[which[1]] if kind == "cell" else sys.modules.get(which)
-        if owner is None:
+        owner: Any
+        if kind == "cell":
+            owner = self._cells(which[0])[which[1]]
+        elif kind == "module of":
+            owner = self._functions[which].__globals__
+        elif (owner := sys.modules.get(which)) is None:
             return None
-        owner = vars(owner) if kind == "globals" else owner
-        lookup = lookup_in(owner, item=kind == "globals")
+        elif kind == "globals":
+            owner = vars(owner)
+        lookup = lookup_in(owner, item=isinstance(owner, dict))
         try:
             constant = lookup(name)
         except (AttributeError, ValueError):

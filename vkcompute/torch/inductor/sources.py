@@ -7,6 +7,7 @@ same process has Triton's package, and without it nothing else believes that it 
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,8 @@ from vkcompute.torch.inductor import programs
 from vkcompute.torch.kernels import DEVICE_NAME
 
 _RUNTIME = "torch._inductor.runtime"
+_HELPERS = "triton_helpers_of_vk"
+"""The name of our copy of `torch._inductor.runtime.triton_helpers`, which calls our package."""
 _TRITON = {"triton": triton}
 _loaded: dict[str, ModuleType] = {}
 """Modules of programs, by the keys of their texts."""
@@ -87,6 +90,7 @@ def _helpers() -> ModuleType:
         builtins_use_semantic_kwarg=True,
     )
     path = str(Path(str(runtime.__file__)).with_name("triton_helpers.py"))
-    module = load(f"{_RUNTIME}.triton_helpers", path, {".triton_compat": compat})
+    module = load(_HELPERS, path, {".triton_compat": compat})
     module.set_driver_to_gpu = lambda: None  # type: ignore[attr-defined]  # it looks for Triton's drivers
+    sys.modules[_HELPERS] = module  # where programs that come from the disk look their functions up
     return module
