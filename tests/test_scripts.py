@@ -19,6 +19,7 @@ import packages
 import probe
 import pytest
 import run_tests
+import selection
 from report import SetupError
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
@@ -345,6 +346,23 @@ def test_each_driver_sees_itself_and_multi_device_tests_see_all() -> None:
     assert env["VKCOMPUTE_VALIDATION"] == "error"
     assert "VKCOMPUTE_DEVICE" not in env
     assert "VKCOMPUTE_TEST_ALL_ICDS" not in run_tests.environment(lavapipe, [lavapipe])
+
+
+def test_a_second_driver_runs_a_part_where_the_first_runs_all() -> None:
+    """Alone, or where all tests run, it runs all; the statement names the part."""
+    lavapipe, swiftshader = (run_tests.Driver(name, "a", {}) for name in run_tests.SOFTWARE)
+    pure = run_tests.Driver("pure", "a", {})
+    tests = selection.selection_for(["vkcompute/ir/types.py"], "seed", "0123456789")
+    chosen = run_tests.selections([lavapipe, swiftshader, pure], tests)
+    assert [item and item.part for item in chosen] == [None, selection.PART, None]
+    assert [text.split(":")[1].strip() for text in run_tests.stated(chosen)] == [
+        "all tests", "swiftshader runs of these tests"
+    ]  # fmt: skip
+    alone = run_tests.selections([swiftshader], tests)
+    assert [item and item.part for item in alone] == [None]
+    assert len(run_tests.stated(alone)) == 1
+    assert run_tests.selections([lavapipe, swiftshader], None) == [None, None]
+    assert run_tests.stated([None, None]) == []
 
 
 def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
