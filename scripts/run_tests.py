@@ -158,8 +158,8 @@ def divided(chosen: list[Driver]) -> list[Driver]:
 
 
 def sharded(chosen: list[Driver]) -> list[Driver]:
-    """Divides the runs on single drivers into shards: first the first ones of all."""
-    alone = {"both", "pure", *EMULATED}
+    """Divides the runs on single drivers, and pure tests, into shards: first the first ones of all drivers."""
+    alone = {"both", *EMULATED}
     runs = [
         replace(driver, shard=(number, N_SHARDS)) if driver.name not in alone else driver
         for number in range(N_SHARDS)

@@ -322,7 +322,7 @@ def test_shards_have_all_drivers_and_add_up() -> None:
     runs = run_tests.sharded(everyone)
     assert [(run.name, run.shard) for run in runs] == [
         ("lavapipe", (0, 2)), ("both", (0, 1)), ("swiftshader", (0, 2)), ("lavapipe", (1, 2)), ("swiftshader", (1, 2)),
-        ("pure", (0, 1)),
+        ("pure", (0, 2)), ("pure", (1, 2)),
     ]  # fmt: skip
     added = run_tests.combined(
         [outcome("gpu", 3), outcome("both"), outcome("gpu", 4, failed=1), outcome("gpu", 0, 0, False)]
