@@ -1,8 +1,8 @@
 """The tests that a change needs.
 
 Test files whose imports lead to what changed since the last complete run run in full. Of the others, a part rotates
-with the commit. The first software driver runs these tests. The second one runs a part of them (`PART`), as most of its
-time is that of its compiler. `make complete` runs all tests, and records its commit and result in
+with the commit. The first software driver runs these tests. The second one runs a part of them (`PART`), as half of
+its time is that of its compiler. `make complete` runs all tests, and records its commit and result in
 tests/complete_run.json.
 """
 
