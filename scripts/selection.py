@@ -52,6 +52,7 @@ EXECUTED = {
     "tests/test_notebooks.py": ("docs",),
     "tests/test_packaging.py": ("packaging", "scripts", "Makefile", ".ci", ".github"),
     "tests/test_readme.py": ("README.md", "docs"),
+    "tests/test_run_tests.py": ("scripts", "tests/many_queues"),
     "tests/test_scripts.py": ("scripts", "Makefile", "tests/many_queues"),
     "tests/test_simulated_examples.py": ("examples",),
     "tests/compile/test_build.py": ("scripts", "build_shaders.py"),
