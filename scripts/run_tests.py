@@ -2,8 +2,9 @@
 
 Usage: run_tests.py [--complete] [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
 
-Runs the tests that the changes since the last complete run need, and a part of the others (selection.py). With
---complete, with a marker or with arguments of pytest, all of those that these name.
+Runs the tests that the changes since the last complete run need, and a part of the others (selection.py). Where both
+software drivers run, SwiftShader runs a part of these. With --complete, with a marker or with arguments of pytest, all
+of those that these name.
 
 The drivers are lavapipe, swiftshader and gpu (a real GPU, if the loader finds one). Tests marked `pure`, whose outcome
 no driver changes, run once, as "pure": with the first driver. Tests marked `devices` run again as "both": with both
@@ -30,6 +31,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import chosen_tests
 import drivers
 import many_queues
 import passed_tests
@@ -156,8 +158,8 @@ def divided(chosen: list[Driver]) -> list[Driver]:
 
 
 def sharded(chosen: list[Driver]) -> list[Driver]:
-    """Divides the runs on single drivers into shards: first the first ones of all."""
-    alone = {"both", "pure", *EMULATED}
+    """Divides the runs on single drivers, and pure tests, into shards: first the first ones of all drivers."""
+    alone = {"both", *EMULATED}
     runs = [
         replace(driver, shard=(number, N_SHARDS)) if driver.name not in alone else driver
         for number in range(N_SHARDS)
@@ -179,6 +181,19 @@ def combined(outcomes: list[Outcome]) -> list[Outcome]:
     return [*rows.values()]
 
 
+def selections(chosen: list[Driver], tests: Selection | None) -> list[Selection | None]:
+    """The selections of the runs: the second software driver runs a part where the first one runs all."""
+    both = {*SOFTWARE} <= {driver.name for driver in chosen}
+    whole = tests and replace(tests, part=None)
+    return [tests if both and driver.name == SOFTWARE[1] else whole for driver in chosen]
+
+
+def stated(tests: list[Selection | None]) -> list[str]:
+    """Sentences about the selection, and about a driver's part of it."""
+    parts = {selection.part_statement(chosen.part, SOFTWARE[1]) for chosen in tests if chosen and chosen.part}
+    return [f"selection: {text}" for text in (*{chosen.statement for chosen in tests if chosen}, *parts)]
+
+
 def environment(driver: Driver, everyone: list[Driver], chosen: Selection | None = None) -> dict[str, str]:
     """The environment of a run: its driver, validation errors, its tests, and all manifests for multi-device tests."""
     env = dict(driver.env)
@@ -191,8 +206,8 @@ def environment(driver: Driver, everyone: list[Driver], chosen: Selection | None
     # Compiling the library's source takes half of the time of a test's interpreter, of which there are hundreds.
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     if chosen is not None and driver.name not in EMULATED:
-        env["VKCOMPUTE_TEST_SELECTION"] = chosen.dumps()
-    env["VKCOMPUTE_TEST_SHARD"] = json.dumps(driver.shard)
+        env[chosen_tests.SELECTION] = chosen.dumps()
+    env[chosen_tests.SHARD] = json.dumps(driver.shard)
     if driver.name == POOR:
         env[passed_tests.VARIABLE] = str(passed_tests.file_for(POOR, drivers.ROOT))
     manifests = _software_manifests(everyone)
@@ -278,16 +293,17 @@ def main() -> int:
     chosen = divided([driver for driver in everyone if driver.name in names])
     absent = {name: why for name, why in absent.items() if name in names}
     required = {*options.require, *(options.driver or ())}
-    chosen_tests = None if options.complete or named else selection.select()
-    if chosen_tests:
-        say(f"selection: {chosen_tests.statement}")
-    outcomes = []
     chosen = chosen if named else sharded(chosen)
+    tests = selections(chosen, None if options.complete or named else selection.select())
+    statements = stated(tests)
+    for statement in statements:
+        say(statement)
+    outcomes = []
     with ThreadPoolExecutor(MAX_CONCURRENT) as pool:
         runs = []
         for number, driver in enumerate(chosen):
             markers = [*options.marker, *filter(None, [driver.marker])]
-            env = environment(driver, everyone, chosen_tests)
+            env = environment(driver, everyone, tests[number])
             runs.append(pool.submit(run, driver, env, markers, arguments, shown=not number))
         for driver, pending in zip(chosen, runs, strict=True):
             print(f"\n=== {driver.name}: {driver.device} ===", flush=True)
@@ -297,8 +313,7 @@ def main() -> int:
     reason = verdict(outcomes, required, selection=named)
     head, last = summary(outcomes, absent).rsplit("\n", 1)
     notes = [f"FAILED: {reason}"] if reason else []
-    if chosen_tests:
-        notes.append(f"selection: {chosen_tests.statement}")
+    notes += statements
     if options.complete and not reason and not named and {*SOFTWARE} <= {o.driver for o in outcomes}:
         notes.append(selection.record({o.driver: o.counts() for o in outcomes}))
     print("\n".join([head, *notes, last]))

@@ -1,7 +1,9 @@
 """The tests that a change needs.
 
 Test files whose imports lead to what changed since the last complete run run in full. Of the others, a part rotates
-with the commit. `make complete` runs all tests, and records its commit and result in tests/complete_run.json.
+with the commit. The first software driver runs these tests. The second one runs a part of them (`PART`), as half of
+its time is that of its compiler. `make complete` runs all tests, and records its commit and result in
+tests/complete_run.json.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import re
 import subprocess
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +37,7 @@ EVERYTHING = (
     "hatch_build.py",
     "pyproject.toml",
     "tests/conftest.py",
+    "scripts/chosen_tests.py",
     "scripts/import_graph.py",
     "scripts/run_tests.py",
     "scripts/selection.py",
@@ -49,11 +52,31 @@ EXECUTED = {
     "tests/test_notebooks.py": ("docs",),
     "tests/test_packaging.py": ("packaging", "scripts", "Makefile", ".ci", ".github"),
     "tests/test_readme.py": ("README.md", "docs"),
+    "tests/test_run_tests.py": ("scripts", "tests/many_queues"),
     "tests/test_scripts.py": ("scripts", "Makefile", "tests/many_queues"),
     "tests/test_simulated_examples.py": ("examples",),
     "tests/compile/test_build.py": ("scripts", "build_shaders.py"),
     "tests/compile/test_wheel.py": ("scripts", "hatch_build.py"),
 }
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a selection that the second of two software drivers runs.
+
+    Attributes:
+        in_full: beginnings of test files: all selected tests of these files.
+        marker: of tests that run wherever they are.
+        share: one of so many other tests runs.
+    """
+
+    in_full: tuple[str, ...]
+    marker: str
+    share: int
+
+
+PART = Part(tuple(f"tests/{room}/" for room in ("core", "frontend", "ir", "jit", "spirv")), "every_driver", 4)
+"""What a driver's compiler and features decide, and a part of what stands on it. Changed test files are added."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +86,14 @@ class Selection:
     Attributes:
         seed: decides which tests of the other files run.
         share: one of so many of them runs; 1 is all tests.
+        part: of them, for the second software driver; None for all.
     """
 
     whole: tuple[str, ...]
     seed: str
     share: int
     statement: str
+    part: Part | None = None
 
     def dumps(self) -> str:
         """The text that tests/conftest.py reads."""
@@ -97,16 +122,28 @@ def selection_for(changed: Collection[str], seed: str, base: str) -> Selection:
         seed: decides which of the other tests run.
         base: the commit since which they changed.
     """
+    part = replace(PART, in_full=(*PART.in_full, *(path for path in changed if path in test_files())))
     for path in changed:
         if path.startswith(EVERYTHING):
-            return _everything(f"{path} changed since {base[:8]}, the last complete run")
+            reason = f"{path} changed since {base[:8]}, the last complete run"
+            return replace(_everything(reason), seed=seed, part=part)
     whole = tuple(test for test in test_files() if test in ALWAYS or any(needs(test, path) for path in changed))
     total = len(test_files())
     statement = (
         f"{len(whole)} of {total} test files in full: {len(changed)} files that they depend on changed since "
         f"{base[:8]}, the last complete run; of the others every {SHARE}th test, by commit. All tests: make complete"
     )
-    return Selection(whole, seed, SHARE, statement)
+    return Selection(whole, seed, SHARE, statement, part)
+
+
+def part_statement(part: Part, driver: str) -> str:
+    """One sentence about the part that a driver runs."""
+    rooms = ", ".join(PART.in_full)
+    n_changed = len(part.in_full) - len(PART.in_full)
+    return (
+        f"{driver} runs of these tests: {rooms}, {n_changed} changed test files and tests marked {part.marker}; of the "
+        f"others every {part.share}th, by commit. All tests: make complete"
+    )
 
 
 def record(outcomes: dict[str, dict[str, int | float]]) -> str:

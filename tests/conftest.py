@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +20,7 @@ from typing import TYPE_CHECKING
 import checked_locks
 import pytest
 import validator
+from chosen_tests import ChosenTests
 from hang_limit import hang_limit_s
 from hypothesis import HealthCheck, settings
 from passed_tests import VARIABLE, PassedTests
@@ -44,6 +43,7 @@ _cache = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the session a disk cache of its own (tests neither read nor write the user's), and signals that arrive."""
+    config.pluginmanager.register(ChosenTests(os.environ))
     if VARIABLE in os.environ:
         config.pluginmanager.register(PassedTests(Path(os.environ.pop(VARIABLE))))
     folder = tempfile.TemporaryDirectory(prefix="vkcompute-tests-")
@@ -55,24 +55,6 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that `scripts/selection.py` leaves out, and those of other shards of the run."""
-    chosen = json.loads(os.environ.get("VKCOMPUTE_TEST_SELECTION", "{}"))
-    shard, n_shards = json.loads(os.environ.get("VKCOMPUTE_TEST_SHARD", "[0, 1]"))
-    share = chosen.get("share", 1)
-
-    def runs(item: pytest.Item) -> bool:
-        file = item.nodeid.partition("::")[0]
-        if zlib.crc32(file.encode()) % n_shards != shard:
-            return False
-        return (
-            share == 1 or file in chosen["whole"] or zlib.crc32(f"{chosen['seed']}:{item.nodeid}".encode()) % share == 0
-        )
-
-    config.hook.pytest_deselected(items=[item for item in items if not runs(item)])
-    items[:] = filter(runs, items)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

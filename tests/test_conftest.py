@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from chosen_tests import SELECTION, SHARD
 
 pytestmark = pytest.mark.pure
 
@@ -56,7 +57,7 @@ def run(suite: Path, body: str) -> str:
     (core / "lifetime.py").write_text(LIFETIME)
     tests = Path(__file__).resolve().parent
     shutil.copy(tests.parent / "vkcompute/locks.py", suite / "vkcompute")
-    scripts = ("../scripts/hang_limit.py", "../scripts/passed_tests.py")
+    scripts = ("../scripts/hang_limit.py", "../scripts/passed_tests.py", "../scripts/chosen_tests.py")
     for name in ("conftest.py", "validator.py", "checked_locks.py", *scripts):
         shutil.copy(tests / name, suite)
     text = f"import os, gc, pytest\nfrom vkcompute.core import validation, lifetime\n{body}"
@@ -64,7 +65,7 @@ def run(suite: Path, body: str) -> str:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={suite}", str(suite), "-q", "-rA"]
     env = os.environ | {"PYTHONPATH": str(suite), "VKCOMPUTE_CACHE_DIR": "/home/someone/.cache"}
     # What devices compile is watched in the whole library only, and the outer run's selection is not for these tests.
-    for name in ("VKCOMPUTE_VALIDATION", "VKCOMPUTE_TEST_SELECTION", "VKCOMPUTE_TEST_SHARD"):
+    for name in ("VKCOMPUTE_VALIDATION", SELECTION, SHARD):
         env.pop(name, None)
     return subprocess.run(command, cwd=suite, env=env, capture_output=True, text=True, check=False).stdout
 

@@ -141,7 +141,13 @@ def test_the_page_on_the_language_of_kernels(
 ) -> None:
     monkeypatch.setenv("VKCOMPUTE_SIMULATE", simulate)
     names: dict[str, Any] = {"__name__": "kernels.md"}
-    assert run_blocks(ROOT / "docs/kernels.md", names) > 30
+    blocks = blocks_of(ROOT / "docs/kernels.md")
+    if simulate == "1":  # 240,000 simulated iterations say nothing about a driver's limit of 65,535
+        limit = next(number for number, block in enumerate(blocks) if "def nested" in block)
+        assert "def countdown" in blocks[limit + 2]
+        del blocks[limit : limit + 3]
+    assert len(blocks) > 30
+    run(blocks, "kernels.md", names)
     names["gpu"].close()
 
 

@@ -8,10 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import selection
+from chosen_tests import SELECTION, SHARD
 
 pytestmark = pytest.mark.pure
 
@@ -20,6 +22,7 @@ BASE = "0123456789abcdef"
 
 
 NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
+ON_SECOND = re.compile(r"`([\w/]+\.py)::(\w+)` \(SwiftShader\)")
 
 
 def test_tests_that_the_tables_of_faults_name_exist() -> None:
@@ -29,6 +32,16 @@ def test_tests_that_the_tables_of_faults_name_exist() -> None:
     for file, name in named:
         source = (TESTS / file).read_text(encoding="utf-8")
         assert re.search(rf"^(async )?def {name}\(", source, re.MULTILINE), f"{file} has no {name}"
+
+
+def test_faults_that_the_second_driver_shows_are_shown_at_every_commit() -> None:
+    text = (TESTS.parent / "docs" / "testing.md").read_text(encoding="utf-8")
+    named = ON_SECOND.findall(text)
+    assert len(named) == 3
+    for file, name in named:
+        source = (TESTS / file).read_text(encoding="utf-8")
+        marked = rf"^@pytest.mark.{selection.PART.marker}\n(?:@.*\n|    .*\n|\)\n)*def {name}\("
+        assert f"tests/{file}".startswith(selection.PART.in_full) or re.search(marked, source, re.MULTILINE), name
 
 
 def chosen(*changed: str) -> set[str]:
@@ -75,6 +88,7 @@ def test_tests_of_the_whole_project_run_always() -> None:
 @pytest.mark.parametrize("changed", ["vkcompute/core/queue.py", "shaders/multiply.comp", "tests/conftest.py"])
 def test_a_change_below_everything_runs_all_tests(changed: str) -> None:
     everything = selection.selection_for(["README.md", changed], "seed", BASE)
+    assert everything.part == selection.PART
     assert everything.share == 1
     assert everything.statement == f"all tests: {changed} changed since 01234567, the last complete run"
 
@@ -131,3 +145,67 @@ def test_the_rest_rotates_with_the_commit() -> None:
     for names in (first, second):
         assert [name for name in names if name.startswith(whole)] == [n for n in everything if n.startswith(whole)]
         assert 0 < sum(name.startswith(other) for name in names) < sum(n.startswith(other) for n in everything) / 2
+
+
+PLUGIN = """
+import os, chosen_tests
+def pytest_configure(config):
+    config.addinivalue_line("markers", "every_driver")
+    config.pluginmanager.register(chosen_tests.ChosenTests(os.environ))
+"""
+SECOND = """
+import pytest
+
+@pytest.mark.parametrize("n", range(60))
+def test_any(n): pass
+
+@pytest.mark.every_driver
+def test_marked(): pass
+"""
+
+
+def collected(suite: Path, tests: str, shard: str) -> list[str]:
+    """The tests of a small suite that a run of this selection and shard takes."""
+    env = os.environ | {"PYTHONPATH": str(TESTS.parent / "scripts"), SELECTION: tests, SHARD: shard}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--import-mode=importlib",
+    ]
+    done = subprocess.run(command, cwd=suite, env=env, capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_a_second_driver_runs_its_rooms_changed_and_marked_tests_and_a_part_that_rotates(tmp_path: Path) -> None:
+    changed, other, room = "tests/nn/test_linear.py", "tests/nn/test_conv.py", "tests/jit/test_conv.py"
+    for name in (changed, other, room):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(SECOND)
+    (tmp_path / "tests/conftest.py").write_text(PLUGIN)
+
+    def run(seed: str, part: bool = True) -> list[str]:
+        tests = selection.selection_for(["vkcompute/ir/types.py", changed], seed, BASE)
+        return collected(tmp_path, (tests if part else replace(tests, part=None)).dumps(), "[0, 1]")
+
+    everything, first, again, second = run("commit 1", False), run("commit 1"), run("commit 1"), run("commit 2")
+    assert len(everything) == 3 * 61
+    assert first == again != second
+    for names in (first, second):
+        in_full = [name for name in everything if not name.startswith(other) or name.endswith("test_marked")]
+        assert {*in_full} <= {*names}
+        assert 5 <= len(names) - len(in_full) <= 30
+
+
+def test_shards_have_all_tests_once(tmp_path: Path) -> None:
+    names = [f"test_{number}.py" for number in range(12)]
+    for name in names:
+        (tmp_path / name).write_text("def test(): pass\n")
+    (tmp_path / "conftest.py").write_text(PLUGIN)
+    shards = [[name.partition("::")[0] for name in collected(tmp_path, "{}", f"[{n}, 2]")] for n in range(2)]
+    assert all(shards)
+    assert sorted(shards[0] + shards[1]) == sorted(names)

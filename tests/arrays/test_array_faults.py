@@ -96,6 +96,7 @@ def test_logical_functions_take_ints_of_any_size(gpu: vc.Runtime) -> None:
     assert vnp.logical_or(x, 0).tolist() == [True, False]
 
 
+@pytest.mark.every_driver
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
 def test_divisions_of_the_least_integer(gpu: vc.Runtime, name: str) -> None:
     """SPIR-V leaves the quotient by -1 undefined; SwiftShader's is 1."""

@@ -92,6 +92,7 @@ def test_copies_of_tables_have_arrays_of_their_own(gpu: vkcompute.Runtime, copie
     assert [array.numpy()[0] for array in (*table.arrays, *other.arrays)] == [1, 1, 2, 2]
 
 
+@pytest.mark.every_driver
 def test_a_launch_owns_the_words_of_all_arrays_that_it_writes(gpu: vkcompute.Runtime) -> None:
     base, lengths = gpu.zeros(64, np.uint8), gpu.array(np.int32([3, 5, 1]))
     table = triton.PointerTable([base[1:4], base[5:10], base[17:18]])

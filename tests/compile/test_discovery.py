@@ -79,8 +79,9 @@ def test_a_program_of_the_working_folder_is_no_compiler(
 
 def test_messages_without_end(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_line, "_MAX_LOG_NBYTES", 1 << 20)
+    endless = fake(f"while :; do echo {'a word ' * 1000}; done", name="glslc").path
     with pytest.raises(CompileError, match="glslc wrote more than 1 MiB of messages and was stopped"):
-        glsl("void main() {}", compiler=fake("while :; do cat $0; done", name="glslc").path)
+        glsl("void main() {}", compiler=endless)
 
 
 def test_the_sdk_is_looked_into(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

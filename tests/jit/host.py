@@ -1,4 +1,4 @@
-"""NumPy arrays with as much of a device array's interface as the tests of kernels use."""
+"""NumPy arrays with as much of a device array's interface as the tests of kernels use, and launches on either."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
+import vkcompute as vc
 from vkcompute.jit.simulator.subgroup import SUBGROUP_SIZE
 
 Shape = int | tuple[int, ...]
@@ -39,3 +41,16 @@ class SimulatedRuntime(AbstractContextManager["SimulatedRuntime", None]):
     device = SimpleNamespace(
         physical=SimpleNamespace(subgroup_size=SUBGROUP_SIZE, subgroup_operations={"arithmetic", "shuffle"})
     )
+
+
+def run(
+    gpu: Any, kernel: Any, n: int, out: np.ndarray[Any, Any], *args: Any, local_size: int = 64
+) -> np.ndarray[Any, Any]:
+    """Launches kernel(*args, out) with `n` invocations or more, and returns what is in `out` then."""
+    try:
+        arrays = [gpu.array(arg) if isinstance(arg, np.ndarray) else arg for arg in (*args, out)]
+        kernel[-(-n // local_size), local_size](*arrays)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    result: np.ndarray[Any, Any] = arrays[-1].numpy()
+    return result

@@ -47,7 +47,7 @@ def test_random_programs_of_integers(own: vc.Runtime, kind: str, random: Random)
 
 @pytest.mark.pure
 @pytest.mark.parametrize("kind", ["programs", "groups", "warps", "integers", "files"])
-@_few(20)
+@_few(10)
 @given(random=_RANDOM)
 def test_random_programs_simulated(kind: str, random: Random) -> None:
     assume(CHECKS[kind](SimulatedRuntime(), lambda kernel: kernel.simulate, random) == SAME)

@@ -218,6 +218,7 @@ gpu.close()
 }
 
 
+@pytest.mark.every_driver
 @needs_fork
 @pytest.mark.parametrize("opened", OPENED)
 def test_a_forked_child_opens_a_runtime_or_is_told_why_not(run_python: RunPython, opened: str) -> None:

@@ -100,6 +100,7 @@ void main() { o[0] = sum(o[0] + N - 1); }
 """
 
 
+@pytest.mark.every_driver
 def test_as_many_variables_as_the_compiler_takes(gpu: vc.Runtime) -> None:
     """SwiftShader aborts the process at 128 KiB per invocation. LLVM takes seconds for 8 KiB on lavapipe."""
     limit = quirks_of(gpu.device.physical).max_private_nbytes
@@ -109,6 +110,7 @@ def test_as_many_variables_as_the_compiler_takes(gpu: vc.Runtime) -> None:
     assert out.numpy() == most // 4 - 1
 
 
+@pytest.mark.every_driver
 def test_more_variables_than_any_compiler_takes(watched: vc.Runtime) -> None:
     most = quirks_of(watched.device.physical).max_private_nbytes
     for n in (most // 4 + 1, 2**31 + 2):

@@ -6,7 +6,7 @@ Operators, and the methods that functions of arrays compute, are defined on a hi
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,6 +142,23 @@ class Array(HostValues, Mathematics):
         if not self.shape and layout.is_empty(index):  # a number, as in numpy, and no view
             return self.astype(self.dtype) if self.is_pending else self.copy()
         return self.viewed(offset, shape, strides)
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise TypeError("an array of shape () cannot be iterated over; use .item()")
+        return (self[i] for i in range(self.shape[0]))
+
+    def item(self, *at: Any) -> Any:
+        """Returns an element as a Python scalar, by default the only one. Waits for the work that writes it.
+
+        Args:
+            at: its index in row-major order; or one index per axis, also as a tuple.
+
+        Raises:
+            IndexError: there is no such element.
+            ValueError: there is no index, and the array has no element, or several.
+        """
+        return (self[self._index_of(at)] if at else self)._number()
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
         if isinstance(index, str):

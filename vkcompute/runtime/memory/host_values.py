@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,6 @@ class HostValues(StridedView):
     """A view whose elements are read by the host."""
 
     __slots__ = ()
-
-    def __getitem__(self, index: Any) -> Any:
-        raise NotImplementedError
 
     def _staged(self, buffer: Buffer) -> Any:
         """A contiguous array of the same shape and dtype on a staging buffer."""
@@ -134,23 +130,15 @@ class HostValues(StridedView):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU
 
-    def item(self, *at: Any) -> Any:
-        """Returns an element as a Python scalar, by default the only one. Waits for the work that writes it.
-
-        Args:
-            at: its index in row-major order; or one index per axis, also as a tuple.
-
-        Raises:
-            IndexError: there is no such element.
-            ValueError: there is no index, and the array has no element, or several.
-        """
-        element = dtypes.numbers_of(self._element(at)._on_host() if at else self._on_host())
+    def _number(self) -> Any:
+        """Returns the only element as a Python scalar."""
+        element = dtypes.numbers_of(self._on_host())
         if element.size != 1:
             raise ValueError(f"only an array of one element is a number; this one has shape {self.shape}; use .numpy()")
         return element.item()
 
-    def _element(self, at: tuple[Any, ...]) -> Any:
-        """Returns the view of one element; see `item`."""
+    def _index_of(self, at: tuple[Any, ...]) -> tuple[int, ...]:
+        """Returns the index of one element, one number per axis; see `Array.item`."""
         given = at[0] if len(at) == 1 else at
         if not isinstance(given, tuple):
             number = operator.index(given)
@@ -159,7 +147,7 @@ class HostValues(StridedView):
             given = tuple(map(int, np.unravel_index(number % self.size, self.shape)))
         if len(given) != self.ndim:
             raise IndexError(f"an element has one index per axis; got {len(given)} for {self.ndim} axes")
-        return self[given]
+        return given
 
     def tobytes(self, order: str = "C") -> bytes:
         """Returns the bytes of the elements, in row-major order, or column-major for "F". Waits as `numpy()`."""
@@ -173,19 +161,19 @@ class HostValues(StridedView):
         if self.size != 1:
             rule = f"only an array of one element has a truth value; this one has shape {self.shape}"
             raise ValueError(f"{rule}; call .any() or .all()")
-        return bool(self.item())
+        return bool(self._number())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._number())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number())
 
     def __index__(self) -> int:
-        value = self.item()
+        value = self._number()
         if not isinstance(value, int):
             raise TypeError(f"only an array of integers is an index; its element is {value!r}")
         return value
@@ -195,18 +183,13 @@ class HostValues(StridedView):
             raise TypeError("an array of shape () has no length")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Any]:
-        if not self.shape:
-            raise TypeError("an array of shape () cannot be iterated over; use .item()")
-        return (self[i] for i in range(self.shape[0]))
-
     def __format__(self, spec: str) -> str:
         """Formats the only element of an array of shape () as a number; other arrays without a format as text."""
         if spec and self.shape:
             raise TypeError(
                 f"one number has a format; got {spec!r} for an array of shape {self.shape}; use an element, or .numpy()"
             )
-        return format(self.item(), spec) if spec else str(self)
+        return format(self._number(), spec) if spec else str(self)
 
     def __str__(self) -> str:
         return text(self)
