@@ -166,6 +166,7 @@ class NumbaKernels(Compiler):
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
         self.kernels.report = self.report  # type: ignore[method-assign]
+        self.kernels.offsets.pushed = self.offsets.pushed  # a length is one parameter in both
 
     def _arrays(self, c: Compiler) -> ElementAccess:
         self.element_offsets = NumbaOffsets(c)
