@@ -235,7 +235,7 @@ def install(checkout: Path) -> None:
     install_as_numba()
     builtins.exec = _executed
     for module in {id(module): module for name, module in sys.modules.items() if name.startswith("numba")}.values():
-        vars(module).setdefault("__getattr__", _missing)
+        module.__getattr__ = _missing  # type: ignore[method-assign]
     for name in ("numba.extending", "numba.cuda.extending"):  # the tests extend Numba's compiler
         sys.modules.pop(name)
     sys.meta_path.append(_Finder())
