@@ -13,7 +13,8 @@ import numpy as np
 from vkcompute.compat.cupy.devices import Device
 from vkcompute.compat.cupy.pointers import MemoryPointer
 from vkcompute.dtypes import as_dtype
-from vkcompute.runtime.memory import cuda_interface, layout
+from vkcompute.runtime import cuda_interface
+from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import current_runtime
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from vkcompute.compat.cupy.devices import Device
 from vkcompute.core.buffer import Buffer
-from vkcompute.runtime.memory import cuda_interface, layout
+from vkcompute.runtime import cuda_interface
+from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.runtime import current_runtime

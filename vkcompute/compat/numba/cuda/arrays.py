@@ -16,7 +16,8 @@ from vkcompute.compiled import composites
 from vkcompute.compiled.composites import Form
 from vkcompute.dtypes import is_record
 from vkcompute.jit.frontend.values import ArrayValue, Record
-from vkcompute.runtime.memory import cuda_interface, layout
+from vkcompute.runtime import cuda_interface
+from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.memory.holders import held, is_holder
 from vkcompute.runtime.runtime import current_runtime

@@ -66,7 +66,11 @@ def described(array: Array, stream: int | None = None) -> dict[str, Any]:
 
 
 def array_of(description: dict[str, Any]) -> Array | None:
-    """Returns the array of a description, without a copy; None if its memory is of another library."""
+    """Returns the array of a description, without a copy; None if its memory is of another library.
+
+    Raises:
+        ValueError: the shape and the strides go beyond the memory of the array that was described.
+    """
     shape, dtype = tuple(description["shape"]), np.dtype(description["typestr"])
     if 0 in shape:
         return empty(current_runtime(), shape, dtype)
@@ -75,5 +79,12 @@ def array_of(description: dict[str, Any]) -> Array | None:
         return None
     if dtype.kind == "V":  # the text lacks the fields
         dtype = address.array.dtype
-    strides = description.get("strides") or layout.contiguous_strides(shape, dtype.itemsize)
-    return address.array.viewed(0, shape, tuple(strides), dtype)
+    strides = tuple(description.get("strides") or layout.contiguous_strides(shape, dtype.itemsize))
+    low, high = layout.extent(shape, strides, dtype.itemsize)
+    array = address.array
+    if array.offset + low < 0 or array.offset + high > array.buffer.used_bytes:
+        raise ValueError(
+            f"an array of shape {shape} and strides {strides} has bytes {array.offset + low} to {array.offset + high} "
+            f"of its memory, which has {array.buffer.used_bytes}; describe an array within it"
+        )
+    return array.viewed(0, shape, strides, dtype)
