@@ -62,12 +62,14 @@ class Inputs:
         """Returns prices of calls by Black and Scholes, as the approximation by tanh gives them."""
         spread = np.log(self.x + 1) - np.log(self.y + 1)
         cdf = [0.5 * (1 + np.tanh(0.8 * (spread + sign * 0.1))) for sign in (1, -1)]
-        return (self.x + 1) * cdf[0] - (self.y + 1) * cdf[1]
+        prices: HostArray = (self.x + 1) * cdf[0] - (self.y + 1) * cdf[1]
+        return prices
 
     def forces(self) -> HostArray:
         """Returns the accelerations of bodies of one mass."""
         away = self.bodies[None] - self.bodies[:, None]
-        return (away / ((away**2).sum(-1, keepdims=True) + 0.01) ** 1.5).sum(1)
+        forces: HostArray = (away / ((away**2).sum(-1, keepdims=True) + 0.01) ** 1.5).sum(1)
+        return forces
 
     def smoothed(self) -> HostArray:
         """Returns the plane with the mean of four neighbours in its interior."""
