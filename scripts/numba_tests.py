@@ -97,8 +97,8 @@ _TESTS_LEFT_OUT = (
 
 _LACKS = (
     ("Int64Atomics", "atomic operations of 64 bits, which the device lacks"),
-    ("invocations per workgroup", "a block with more threads than a workgroup of the device has"),
-    ("threads per block", "a block with more threads than a workgroup of the device has"),
+    ("has workgroups of", "a block with more threads than a workgroup of the device has"),
+    ("coop grid", "a grid that waits, of more threads than a workgroup of the device has"),
     ("memory", "more memory than the device has"),
     ("took too long", f"the file took longer than {_LIMIT_S} s"),
 )  # fmt: skip

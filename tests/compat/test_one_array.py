@@ -284,3 +284,13 @@ def test_mapped_arrays_are_arrays_of_the_host_and_of_the_device(gpu: vc.Runtime)
     step_of_numba[1, 3](backwards, 1, 1)
     assert backwards.tolist() == backwards.copy_to_host().tolist() == [2, 3, 4]
     assert not hasattr(cuda.mapped_array(0), "__cuda_array_interface__")
+
+
+def test_launches_copy_mapped_arrays_that_only_the_host_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transfers, "lend", lambda *where: None)
+    x = cuda.mapped_array(3, np.int32, strides=(-8,))
+    x[:] = 1, 2, 3
+    step_of_numba[1, 3](x, 2, 1)
+    assert x.tolist() == cp.asarray(x).tolist() == [3, 5, 7]
+    with pytest.raises(AttributeError, match="only the host sees; copy it"):
+        x.__cuda_array_interface__  # noqa: B018

@@ -80,11 +80,11 @@ def mapped_array(
     itemsize = np.dtype(dtype).itemsize
     low, high = layout.extent(lengths, strides, itemsize) if strides else (0, itemsize * math.prod(lengths))
     memory = empty(current_runtime(), (max(high - low, 1),), np.dtype(np.uint8))
-    host = memory.runtime.transfers.lend(*_bytes_of(memory))
-    start = -low if host is not None else 0
-    made = MappedNDArray(lengths, dtype, host, start, strides, "F" if order == "F" else "C")
-    if host is not None:
-        made._memory, made._start = memory, host.__array_interface__["data"][0]
+    lent = memory.runtime.transfers.lend(*_bytes_of(memory))
+    host = np.empty(memory.nbytes, np.uint8) if lent is None else lent
+    made = MappedNDArray(lengths, dtype, host, -low, strides, "F" if order == "F" else "C")
+    if lent is not None:
+        made._memory, made._start = memory, lent.__array_interface__["data"][0]
     made.stream = stream
     return made
 
