@@ -75,7 +75,7 @@ def of_dask(x: Any) -> Any:
 def step_of_dask(x: Any, a: float, b: float) -> None:
     def changed(block: Any) -> Any:
         if block.size:  # Dask asks for the type of the result
-            step_of_vc(block, a, b, grid=block.size)
+            step_of_vc[block.size // 64, 64](block, a, b)
         return block
 
     x.map_blocks(changed, dtype=np.float32).persist(scheduler="synchronous")  # chunks are not joined
@@ -99,7 +99,7 @@ def given(x: Any) -> Any:
     return x
 
 
-BY_VC = Interface(vnp.asarray, lambda x, a, b: step_of_vc(x, a, b, grid=N), vnp.sum)
+BY_VC = Interface(vnp.asarray, lambda x, a, b: step_of_vc[N // 64, 64](x, a, b), vnp.sum)
 BY_CUPY = Interface(cp.asarray, lambda x, a, b: step_of_cupy[N // 128, 128](x, a, b), cp.sum)
 BY_NUMBA = Interface(cuda.as_cuda_array, lambda x, a, b: step_of_numba[N // 128, 128](x, a, b), numba_total)
 BY_TRITON = Interface(given, lambda x, a, b: step_of_triton[(N // 256,)](x, a, b, 256), vnp.sum)
@@ -256,7 +256,7 @@ def test_the_rest_take_arrays_by_dlpack(gpu: vc.Runtime, owner: str) -> None:
             np.from_dlpack(array)
         return
     host = np.from_dlpack(x if hasattr(x, "__dlpack__") else array)
-    step_of_vc(x, 1.0, 1.0, grid=N)
+    step_of_vc[N // 64, 64](x, 1.0, 1.0)
     gpu.wait()
     assert np.array_equal(host, HOST + 1)
     assert np.array_equal(cp.from_dlpack(host).get(), HOST + 1)

@@ -57,7 +57,7 @@ def step_of_torch(x: Any, a: float, b: float) -> None:
 
 
 STEPS: dict[str, Callable[[Any, float, float], Any]] = {
-    "vc": lambda x, a, b: step_of_vc(x, a, b, grid=N),
+    "vc": lambda x, a, b: step_of_vc[N // 64, 64](x, a, b),
     "cupy": lambda x, a, b: step_of_cupy[N // 128, 128](x, a, b),
     "numba": lambda x, a, b: step_of_numba[N // 128, 128](x, a, b),
     "triton": lambda x, a, b: step_of_triton[(N // 256,)](x, a, b, 256),
