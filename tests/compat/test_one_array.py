@@ -231,6 +231,8 @@ def test_others_refuse_the_interface_with_a_sentence(owner: str) -> None:
             use(address)
     assert address == cuda.as_cuda_array(x).__cuda_array_interface__["data"][0] == cp.asarray(x).data.ptr
     assert cuda.as_cuda_array(x)[3:].__cuda_array_interface__["data"][0] - address == 12
+    moved = {**description, "shape": (2,), "data": (address + 12, False)}
+    assert cuda.from_cuda_array_interface(moved).copy_to_host().tolist() == [0, 1]
 
 
 def test_memory_of_others_is_refused_with_a_sentence() -> None:

@@ -20,21 +20,25 @@ class Address:
 
     Attributes:
         array: the array.
+        offset: the bytes from its first element on.
     """
 
-    def __init__(self, array: Array) -> None:
-        self.array = array
+    def __init__(self, array: Array, offset: int = 0) -> None:
+        self.array, self.offset = array, offset
 
     @property
     def number(self) -> int:
         """A number that no other memory has."""
-        return self.array.buffer.location + self.array.offset
+        return self.array.buffer.location + self.array.offset + self.offset
 
     def __eq__(self, other: object) -> bool:
         return self.number == (other.number if isinstance(other, Address) else other)
 
     def __hash__(self) -> int:
         return hash(self.number)
+
+    def __add__(self, nbytes: int) -> Address:
+        return Address(self.array, self.offset + nbytes)
 
     def __sub__(self, other: Address) -> int:
         return self.number - other.number
@@ -81,10 +85,10 @@ def array_of(description: dict[str, Any]) -> Array | None:
         dtype = address.array.dtype
     strides = tuple(description.get("strides") or layout.contiguous_strides(shape, dtype.itemsize))
     low, high = layout.extent(shape, strides, dtype.itemsize)
-    array = address.array
-    if array.offset + low < 0 or array.offset + high > array.buffer.used_bytes:
+    array, first = address.array, address.array.offset + address.offset
+    if first + low < 0 or first + high > array.buffer.used_bytes:
         raise ValueError(
-            f"an array of shape {shape} and strides {strides} has bytes {array.offset + low} to {array.offset + high} "
+            f"an array of shape {shape} and strides {strides} has bytes {first + low} to {first + high} "
             f"of its memory, which has {array.buffer.used_bytes}; describe an array within it"
         )
-    return array.viewed(0, shape, strides, dtype)
+    return array.viewed(address.offset, shape, strides, dtype)
