@@ -4,7 +4,8 @@
 
 CHECKOUT is a checkout of github:NVIDIA/numba-cuda; its tests run in place. Results are lines of a file, one per file of
 tests. A later run continues: it runs the files that have no results, or those that are named. Files of what other
-devices cannot have are left out, with the reason: see `LEFT_OUT`.
+devices cannot have are left out, with the reason: see `LEFT_OUT`. With `--beside FILE`, it prints the name of each test
+that passes in the results of another driver, and does not here, by the reason.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import types as python_types
 import unittest
@@ -91,6 +93,16 @@ _TESTS_LEFT_OUT = (
     ("launch_bounds_", _CODE), ("cpointer", _LINKS),
 )  # fmt: skip
 """Part of a test's name -> why it is left out."""
+
+
+_LACKS = (
+    ("Int64Atomics", "atomic operations of 64 bits, which the device lacks"),
+    ("has workgroups of", "a block with more threads than a workgroup of the device has"),
+    ("coop grid", "a grid that waits, of more threads than a workgroup of the device has"),
+    ("memory", "more memory than the device has"),
+    ("took too long", f"the file took longer than {_LIMIT_S} s"),
+)  # fmt: skip
+"""Part of the text of a failure -> what the device lacks."""
 
 
 class Missing:
@@ -223,7 +235,7 @@ def install(checkout: Path) -> None:
     install_as_numba()
     builtins.exec = _executed
     for module in {id(module): module for name, module in sys.modules.items() if name.startswith("numba")}.values():
-        vars(module).setdefault("__getattr__", _missing)
+        module.__getattr__ = _missing  # type: ignore[method-assign]
     for name in ("numba.extending", "numba.cuda.extending"):  # the tests extend Numba's compiler
         sys.modules.pop(name)
     sys.meta_path.append(_Finder())
@@ -376,6 +388,27 @@ def summarize(modules: dict[str, dict[str, tuple[str, str]]], *, shows_reasons: 
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
 
 
+def lacking(
+    modules: dict[str, dict[str, tuple[str, str]]], beside: dict[str, dict[str, tuple[str, str]]]
+) -> dict[str, list[str]]:
+    """Returns reason -> names of the tests that pass in the other results, and do not in these."""
+    tests: dict[str, list[str]] = {}
+    for module, results in sorted(modules.items()):
+        for test, (outcome, _) in sorted(beside.get(module, {}).items()):
+            ours, reason = results.get(test, results.get(module, ("failed", "it did not run")))
+            if outcome == "passed" and ours != "passed":
+                why = next((why for part, why in _LACKS if part in reason), reason)
+                tests.setdefault(why, []).append(test.partition(".")[2])
+    return tests
+
+
+def print_lacking(tests: dict[str, list[str]]) -> None:
+    """Prints the names of tests by the reason."""
+    for reason, names in sorted(tests.items(), key=lambda row: -len(row[1])):
+        print(f"{len(names)}: {reason}")
+        print(textwrap.fill(", ".join(names), 118, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+
+
 def chosen_modules(options: argparse.Namespace, known: Collection[str]) -> Iterator[str]:
     """Yields the files that run: those that are named, or else those without results."""
     for folder in _FOLDERS:
@@ -394,6 +427,7 @@ def main() -> None:
     parser.add_argument("--for-s", type=float, default=math.inf, help="start no file after these seconds")
     parser.add_argument("--summary", action="store_true", help="run nothing")
     parser.add_argument("--file", help=argparse.SUPPRESS)
+    parser.add_argument("--beside", type=Path, help="the results of another driver, for what this one lacks")
     options = parser.parse_args()
     if options.file:
         run_file(options.checkout, options.file)
@@ -408,7 +442,9 @@ def main() -> None:
             print(json.dumps([module, known[module]]), file=out)
         if options.names:
             summarize({module: known[module]}, shows_reasons=True)
-    summarize(known, shows_reasons=not options.names)
+    summarize(known, shows_reasons=not (options.names or options.beside))
+    if options.beside:
+        print_lacking(lacking(known, known_results(options.beside)))
 
 
 if __name__ == "__main__":

@@ -470,3 +470,29 @@ def test_the_hosts_times_as_a_table() -> None:
     assert head.startswith("| call | before | now, llvmpipe | now, SwiftShader | PyTorch |")
     assert {text.count("|") for text in (head, line, *rows)} == {6}
     assert any(row.startswith("| x + y | ") for row in rows)
+
+
+def test_programs_of_cuda_are_compared_with_the_interface_that_sees_a_gpu(tmp_path: Path) -> None:
+    """Ours stand for Numba and CuPy, whose GPU the machine lacks."""
+    program = """
+import importlib, sys
+import cuda_programs
+stand_ins = {"numba": None, "cupy": importlib.import_module("vkcompute.compat.cupy")}
+cuda_programs.theirs = stand_ins.get
+cuda_programs.main()
+"""
+    results = tmp_path / "results.json"
+    command = [sys.executable, "-c", program, "--size", "4096", "--rounds", "1", "--json", str(results)]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": str(BENCHMARKS)}, capture_output=True, text=True, check=False,
+        timeout=hang_limit_s(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "numba sees no GPU of CUDA here: no ratios" in done.stdout
+    rows = json.loads(results.read_text())["rows"]
+    assert [row["program"] for row in rows if row["interface"] == "numba"] == [
+        "vector sum", "Black-Scholes", "stencil", "tiled product", "n-body", "reduction", "histogram",
+    ]  # fmt: skip
+    assert {row["theirs_over_ours"] is None for row in rows if row["interface"] == "numba"} == {True}
+    assert all(row["theirs_over_ours"] > 0 for row in rows if row["interface"] == "cupy")
+    assert len(rows) == 14

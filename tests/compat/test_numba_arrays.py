@@ -62,6 +62,9 @@ def test_the_interface_is_spoken_among_ours() -> None:
     assert device.copy_to_host().tolist() == [0, 1, 7, 3, 7, 5, 7, 7, 8, 9]
     array: vc.Array = device.array
     assert cuda.as_cuda_array(array).copy_to_host()[2] == 7
+    for beyond in ({"shape": (100_000,)}, {"shape": (3,), "strides": (-4,)}, {"typestr": "<f8", "shape": (50_000,)}):
+        with pytest.raises(ValueError, match=r"bytes .* of its memory"):
+            cuda.from_cuda_array_interface({**device.__cuda_array_interface__, **beyond})
     desc = {**device.__cuda_array_interface__, "data": (4096, False)}
     with pytest.raises(ValueError, match="another library"):
         cuda.from_cuda_array_interface(desc)

@@ -441,3 +441,19 @@ def test_an_array_that_some_paths_do_not_assign_is_an_error() -> None:
 
     with pytest.raises(TypingError, match="part has no value that can be used here"):
         kernel[1, 1](1, np.zeros(3))
+
+
+def test_sides_that_are_never_taken_have_their_types() -> None:
+    @cuda.jit
+    def kernel(x, y, out):
+        out[0] = 5 + (x[0] if x[0] >= -1.25 else y[0])
+        out[1] = 5 + (y[0] if x[0] < -1 else x[0])
+        z = y[0]
+        if x[0] > -1:
+            z = x[0]
+        out[2] = z + 5
+        out[3] = x[0] >= -1
+
+    out = np.zeros(4)
+    kernel[1, 1](np.array([2**64 - 1], np.uint64), np.array([0.5]), out)  # of uint64 alone, sums wrap
+    assert out.tolist() == [2.0**64, 2.0**64, 2.0**64, 1]

@@ -158,3 +158,16 @@ def test_reshape_is_checked_with_debug() -> None:
     assert device.copy_to_host().tolist() == [0, 0, 0, 0, 0, 1]
     with pytest.raises(KernelRuntimeError, match=r"x has 6 elements, and the shape \(4, 3\) has 12"):
         kernel[1, 1](device, 4)
+
+
+def test_arrays_of_unknown_length_are_assigned_to_fields() -> None:
+    @cuda.jit
+    def kernel(record, rows, source, table):
+        record["d"] = source
+        rows[1, : source.size] = source
+        rows[2] = table[source.shape[0] - 3]
+
+    record, rows = np.zeros(1, PAIR)[0], np.zeros((3, 4), np.int16)
+    kernel[1, 1](record, rows, np.array([5, 6, 7], np.uint8), np.arange(8, dtype=np.int16).reshape(2, 4))
+    assert record["d"].tolist() == [5, 6, 7]
+    assert rows.tolist() == [[0, 0, 0, 0], [5, 6, 7, 0], [0, 1, 2, 3]]

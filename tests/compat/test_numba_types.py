@@ -58,6 +58,10 @@ def test_operators_and_variables_have_numbas_types() -> None:
         ("&", "uint8", "uint32", "uint64"),
         ("<<", "uint8", "int64", "uint64"),
         ("<<", "int32", "uint64", "int64"),
+        *[(sign, "uint16", "float32", "float64") for sign in ("+", "-", "*", "/", "//", "%", "**")],
+        ("*", "float32", "uint16", "float64"),
+        ("**", "float32", "uint16", "float32"),
+        ("*", "int16", "float32", "float32"),
     ],
 )
 def test_other_operators(sign: str, one: str, other: str, expected: str) -> None:

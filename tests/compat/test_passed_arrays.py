@@ -63,7 +63,7 @@ def of_host(array: Any) -> Any:
 @pytest.mark.parametrize("name", MAKERS)
 def test_kernels_write_the_arrays_of_other_interfaces(name: str) -> None:
     x = MAKERS[name](np.arange(4, dtype=np.float32))
-    add_one(x, grid=4)
+    add_one[1, 4](x)
     add_two[1, 4](x)
     add_three[1, 4](x)
     add_four[1, 4](x)
@@ -90,7 +90,7 @@ def test_work_in_several_interfaces_is_ordered_by_the_data() -> None:
     for _ in range(20):
         add_two[8, 128](y)
         x *= 2
-        add_one(x, grid=1000)
+        add_one[8, 125](x)
     expected = 0
     for _ in range(20):
         expected = np.float32((expected + 2) * 2 + 1)
@@ -105,7 +105,7 @@ def test_chunks_of_dask_are_arrays_of_every_interface() -> None:
         if not block.size:  # Dask asks for the type of the result
             return block
         out = block + 0
-        add_one(out, grid=4)
+        add_one[1, 4](out)
         add_two[1, 4](out)
         add_four[1, 4](cp.asarray(out))
         add_five[(1,)](out, 4)

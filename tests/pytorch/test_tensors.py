@@ -436,7 +436,7 @@ def test_kernels_and_functions_of_other_interfaces_take_tensors() -> None:
 
     x = torch.arange(6.0, device="vk").reshape(2, 3)
     view = x[1]
-    add_one(view, grid=3)
+    add_one[1, 3](view)
     add_two[1, 3](view)
     cp.asarray(view)[0] *= 10
     x += 1

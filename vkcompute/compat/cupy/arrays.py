@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.compat.cupy.devices import Device
-from vkcompute.compat.cupy.pointers import MemoryPointer, interface
+from vkcompute.compat.cupy.pointers import MemoryPointer
 from vkcompute.dtypes import as_dtype
+from vkcompute.runtime import cuda_interface
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import current_runtime
@@ -117,7 +118,7 @@ class ndarray:  # noqa: N801
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The description of the memory, which only vkcompute's packages take."""
-        return interface(self._array)
+        return {**cuda_interface.described(self._array, 1), "descr": self._array.dtype.descr}
 
     def __reduce__(self) -> tuple[Any, ...]:
         is_turned = self.flags.f_contiguous and not self.flags.c_contiguous

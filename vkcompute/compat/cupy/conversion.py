@@ -19,7 +19,7 @@ _array = lifted(vnp.array, host=True)
 
 def _imported(a: Any) -> Any:
     """Returns an object with CuPy's protocols as an array; anything else unchanged."""
-    if isinstance(a, (ndarray, np.ndarray, np.generic, int, float, complex, list, tuple)):
+    if type(a) is np.ndarray or isinstance(a, (ndarray, np.generic, int, float, complex, list, tuple)):
         return a
     if hasattr(a, "__cupy_get_ndarray__"):
         return a.__cupy_get_ndarray__()
@@ -40,9 +40,10 @@ def array(
     ndmin: int = 0, *, blocking: bool = False,
 ) -> ndarray:  # fmt: skip
     """Returns a new array of data of the host or of the device; `subok` and `blocking` have no effect."""
+    obj = _imported(obj)
     if isinstance(obj, np.ndarray) and order in (None, "K", "A", "k", "a") and _is_column_major(obj):
         return ndarray._holding(_array(obj.T, dtype, copy=copy)._array.T)
-    result: ndarray = _array(_real(_imported(obj), dtype), dtype, copy=copy, order=order, ndmin=ndmin)
+    result: ndarray = _array(_real(obj, dtype), dtype, copy=copy, order=order, ndmin=ndmin)
     return result
 
 

@@ -65,12 +65,12 @@ def _opened(value: Any, taken: list[ndarray], host: bool) -> Any:
     if type(value) in (list, tuple):
         inner = [_opened(item, taken, True) for item in value]
         return inner if type(value) is list else tuple(inner)
+    if is_holder(value):
+        return held(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return value[()]
     if not host and isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}: CuPy's functions take arrays of the device; use cupy.asarray")
-    if is_holder(value):
-        return held(value)
     if hasattr(value, "__cuda_array_interface__"):
         return array_of_interface(value.__cuda_array_interface__)
     return value

@@ -14,6 +14,7 @@ from vkcompute.compat.cupy import conversion, exceptions, further, kernels, meth
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.lifting import lifted
 from vkcompute.compat.cupy.ufuncs import ufunc
+from vkcompute.runtime.memory.holders import is_holder
 
 _HOST = (
     "array2string", "array_repr", "array_str", "asarray_chkfinite", "broadcast_shapes", "frombuffer", "fromfunction",
@@ -48,7 +49,7 @@ def _duck(name: str, function: Any) -> Any:
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        if args and isinstance(args[0], np.ndarray):
+        if args and isinstance(args[0], np.ndarray) and not is_holder(args[0]):
             return getattr(np, name)(*args, **named)
         return function(*args, **named)
 

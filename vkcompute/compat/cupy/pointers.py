@@ -1,23 +1,20 @@
-"""Pointers into device memory, and the interface by which packages of vkcompute pass arrays to each other."""
+"""Pointers into device memory, and arrays that `__cuda_array_interface__` describes."""
 
 from __future__ import annotations
 
 import weakref
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from vkcompute.compat.cupy.devices import Device
 from vkcompute.core.buffer import Buffer
+from vkcompute.runtime import cuda_interface
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.runtime import current_runtime
 
-_REFUSAL = (
-    "this array is memory of a Vulkan device, which has no address that CUDA's libraries take; pass .get(), or an "
-    "array by DLPack"
-)
 _buffers: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()
 """The buffers to which there have been pointers, by their numbers."""
 
@@ -165,46 +162,25 @@ def memory_at(ptr: int) -> MemoryPointer | None:
     return None
 
 
-class Interface(dict[str, Any]):
-    """The value of `__cuda_array_interface__` of an array. It has no "data" for libraries of CUDA.
-
-    Attributes:
-        array: the array, which packages of vkcompute take.
-    """
-
-    array: Array
-
-    def __missing__(self, key: str) -> NoReturn:
-        raise TypeError(_REFUSAL) if key == "data" else KeyError(key)
-
-
-def interface(array: Array) -> Interface:
-    """Returns the description of an array for packages of vkcompute."""
-    described = Interface(
-        shape=array.shape, typestr=array.dtype.str, descr=array.dtype.descr, version=3, stream=1,
-        strides=None if array.contiguous else array.strides,
-    )  # fmt: skip
-    described.array = array
-    return described
-
-
 def array_of_interface(described: dict[str, Any]) -> Array:
     """Returns the array that a `__cuda_array_interface__` describes.
 
     Raises:
         TypeError: its memory is none of vkcompute's.
     """
-    if isinstance(described, Interface):
-        return described.array
     if described.get("mask") is not None:
         raise ValueError("CuPy currently does not support masked arrays.")
+    if not np.dtype(described["typestr"]).isnative:
+        raise ValueError("CuPy currently does not support big-endian arrays.")
+    array = cuda_interface.array_of(described)
+    return _at_number(described) if array is None else array
+
+
+def _at_number(described: dict[str, Any]) -> Array:
+    """Returns the array at a number of `data.ptr`."""
     shape, dtype = tuple(described["shape"]), np.dtype(described["typestr"])
     if dtype.kind == "V" and described.get("descr"):  # it has the fields, which the other lacks
         dtype = np.dtype([tuple(field) for field in described["descr"]])
-    if not dtype.isnative:
-        raise ValueError("CuPy currently does not support big-endian arrays.")
-    if 0 in shape:
-        return current_runtime().empty(shape, dtype)
     pointer = memory_at(int(described["data"][0]))
     if pointer is None:
         raise TypeError(

@@ -166,6 +166,7 @@ class NumbaKernels(Compiler):
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
         self.kernels.report = self.report  # type: ignore[method-assign]
+        self.kernels.offsets.pushed = self.offsets.pushed  # a length is one parameter in both
 
     def _arrays(self, c: Compiler) -> ElementAccess:
         self.element_offsets = NumbaOffsets(c)
@@ -209,7 +210,21 @@ class NumbaKernels(Compiler):
             kinds: list[Any] = [one, other]
             first, second = [np.dtype(getattr(kind, "dtype", kind)) for kind in kinds]
             return (first == second) == (sign == "==")
-        return self.arithmetic.compare(sign, self._beside(one, other), self._beside(other, one))
+        truth = self.arithmetic.compare(sign, self._beside(one, other), self._beside(other, one))
+        return self._unknown(truth, one, other)
+
+    def _unknown(self, truth: Any, *operands: Any) -> Any:
+        """Returns the truth of a comparison of device values as one, so that both sides of a branch have their types.
+
+        A uint64 that is compared with -1 is always larger, but Numba types the other side, too.
+        """
+        if not isinstance(truth, Number) or not isinstance(truth.value, ir.Constant):
+            return truth
+        values = [operand.value for operand in operands if isinstance(operand, Number)]
+        if not (computed := [value for value in values if not isinstance(value, ir.Constant)]):
+            return truth
+        sign = "eq" if truth.value.value else "ne"
+        return Number(self.builder.compute(sign, computed[0], computed[0]), truth.kind)
 
     def _unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`; an integer gets 64 bits after the operation in its own type, as in Numba."""

@@ -15,13 +15,15 @@ import numpy as np
 
 from vkcompute.dtypes import as_dtype
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT64, INT32, INT64, SCALARS, UINT64, Scalar
+from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT64, Scalar
 from vkcompute.jit.frontend.type_rules import number_kind
 from vkcompute.jit.frontend.values import Kind, is_python
 
 _BITS = "&", "|", "^"
 _SHIFTS = "<<", ">>"
 _MOST = 2**63
+_AS_DOUBLE = {SCALARS["uint16"], FLOAT32}
+"""Types whose operators are float64: Numba has no safe conversion of one to the other."""
 
 
 class NumbaTypes:
@@ -137,4 +139,4 @@ def operated(sign: str, one: Scalar, other: Scalar) -> Scalar:
         return UINT64 if one.kind == other.kind == "u" else INT64
     if sign == "**" and one.kind == "f" and other.kind in "biu":
         return one
-    return common(one, other)
+    return FLOAT64 if {one, other} == _AS_DOUBLE else common(one, other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import NoReturn
 
 from vkcompute.compat.cupy import devices as _devices
 from vkcompute.compat.cupy.cuda import compiler as compiler
@@ -52,3 +53,7 @@ def using_allocator(allocator: object = None) -> Iterator[None]:
 
 def set_pinned_memory_allocator(allocator: object = None) -> None:
     """Has no effect: no memory of the host is pinned."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; docs/cupy.md lists what is there", name=name)

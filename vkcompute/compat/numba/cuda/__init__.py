@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from vkcompute.compat.numba import config, types
 from vkcompute.compat.numba.cuda import devicearray, libdevice, vector_types
 from vkcompute.compat.numba.cuda import driver as cudadrv
@@ -106,3 +108,28 @@ __all__ = [
 HAS_NUMBA = False
 """Numba itself is not used."""
 implementation = "vkcompute"
+_ABSENT = {
+    **dict.fromkeys(
+        "compile compile_all compile_for_current_device compile_ptx compile_ptx_for_current_device".split(),
+        "kernels are SPIR-V, which vc.kernel's assembly() and `vkcompute compile` show",
+    ),
+    **dict.fromkeys(
+        "declare_device CUSource PTXSource Cubin Fatbin Archive Object LTOIR LinkableCode".split(),
+        "no code in C or PTX is linked; write the function in Python",
+    ),
+    **dict.fromkeys(
+        "ldca ldcg ldcs ldlu ldcv stcg stcs stwb stwt".split(), "caches take no hints; write x[i] for the element"
+    ),
+    **dict.fromkeys(
+        "set_memory_manager BaseCUDAMemoryManager HostOnlyCUDAMemoryManager GetIpcHandleMixin IpcHandle MemoryInfo "
+        "MemoryPointer MappedMemory PinnedMemory open_ipc_array".split(),
+        "memory is the device's pool, of one process",
+    ),
+    "bf16": "16-bit floats of kernels are float16",
+}
+"""Names of Numba's that are not there -> the reason and the remedy."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    reason = _ABSENT.get(name, "docs/numba.md lists what is there")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {reason}", name=name)

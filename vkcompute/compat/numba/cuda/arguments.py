@@ -12,6 +12,7 @@ import numpy as np
 from vkcompute.compat.numba import simulation, types
 from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, from_record_like, is_cuda_array
 from vkcompute.compat.numba.cuda.factories import to_device
+from vkcompute.compat.numba.cuda.host_arrays import MappedNDArray
 from vkcompute.compat.numba.errors import TypingError
 from vkcompute.compat.numba.types import Type
 from vkcompute.runtime.memory.array import Array
@@ -57,7 +58,7 @@ def compiled_kind(given: Type) -> Any:
     return given.dtype.type if isinstance(given, types.Number) else None
 
 
-def argument(arg: Any, kind: Type | None, back: list[tuple[DeviceNDArray, Any]]) -> Any:
+def argument(arg: Any, kind: Type | None, back: list[tuple[Any, Any]]) -> Any:
     """Returns an argument as the compiler takes it; notes arrays of the host that are copied back."""
     transfer = arg if isinstance(arg, Transfer) else None
     value = transfer.value if transfer is not None else arg
@@ -70,6 +71,9 @@ def argument(arg: Any, kind: Type | None, back: list[tuple[DeviceNDArray, Any]])
         record.copy_to_device(value)
         back.append((record, value))
         return record.array
+    if isinstance(value, MappedNDArray) and is_cuda_array(value):
+        back.append((value, value))  # the host may read and write it after the launch
+        return _viewed(as_device_array(value).array, kind)
     if isinstance(value, np.ndarray):
         device = to_device(value, copy=transfer is None or transfer.to_device)
         if (transfer is None or transfer.to_host) and value.flags.writeable:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Iterator
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,15 +16,12 @@ from vkcompute.compiled import composites
 from vkcompute.compiled.composites import Form
 from vkcompute.dtypes import is_record
 from vkcompute.jit.frontend.values import ArrayValue, Record
+from vkcompute.runtime import cuda_interface
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.memory.holders import held, is_holder
 from vkcompute.runtime.runtime import current_runtime
 
-_STRIDE = 1 << 40
-_ADDRESSES: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-"""Buffer -> its address among those of this process. No pointer has it."""
-_NUMBERS = count(1 << 20)
 _ORDERS = "C", "F", "A", "K"
 
 
@@ -104,7 +99,7 @@ class DeviceNDArray:
     @property
     def device_ctypes_pointer(self) -> ctypes.c_void_p:
         """The address, which no pointer of the host has."""
-        return ctypes.c_void_p(address_of(self.array))
+        return ctypes.c_void_p(cuda_interface.Address(self.array).number if self.size else 0)
 
     @property
     def _numba_type_(self) -> ArrayType:
@@ -117,15 +112,7 @@ class DeviceNDArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        contiguous = self.is_c_contiguous()
-        return {
-            "shape": tuple(self.shape),
-            "strides": None if contiguous else tuple(self.strides),
-            "data": (address_of(self.array), False),
-            "typestr": self.dtype.str,
-            "stream": int(self.stream) if self.stream != 0 else None,
-            "version": 3,
-        }
+        return cuda_interface.described(self.array, int(self.stream) if self.stream != 0 else None)
 
     # -- transfers ----------------------------------------------------------------------------------------------------
 
@@ -402,16 +389,7 @@ def _demand_alike(device: DeviceNDArray, other: Any, *, lays_out: bool = True) -
         raise ValueError(f"incompatible strides: {device.strides} vs. {other.strides}")
 
 
-# -- addresses --------------------------------------------------------------------------------------------------------
-
-
-def address_of(array: Array) -> int:
-    """Returns a number that stands for the place of an array among those of this process; no pointer has it."""
-    if not array.size:
-        return 0
-    if array.buffer not in _ADDRESSES:
-        _ADDRESSES[array.buffer] = next(_NUMBERS)
-    return _ADDRESSES[array.buffer] * _STRIDE + array.offset
+# -- arrays of others --------------------------------------------------------------------------------------------------
 
 
 def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: bool = True) -> DeviceNDArray:
@@ -420,18 +398,12 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
     Args:
         sync: wait for the stream that the description names; `config.CUDA_ARRAY_INTERFACE_SYNC` switches it off.
     """
-    shape, dtype = tuple(desc["shape"]), np.dtype(desc["typestr"])
     if desc.get("mask") is not None:
         raise NotImplementedError("Masked arrays are not supported")
-    address = desc["data"][0]
-    if not address or 0 in shape:
-        return DeviceNDArray(empty(current_runtime(), shape, dtype))
-    number, offset = divmod(address, _STRIDE)
-    buffer = next((buffer for buffer, its in list(_ADDRESSES.items()) if its == number), None)
-    if buffer is None:
+    array = cuda_interface.array_of(desc)
+    if array is None:
         raise ValueError("this array is in memory of another library; copy it by cuda.to_device(data of the host)")
-    strides = desc.get("strides") or layout.contiguous_strides(shape, dtype.itemsize)
-    made = DeviceNDArray(Array(current_runtime(), buffer, offset, shape, tuple(strides), dtype), _stream_of(desc, sync))
+    made = DeviceNDArray(array, _stream_of(desc, sync) if array.size else 0)
     made.owner = owner  # type: ignore[attr-defined]
     return made
 

@@ -26,7 +26,7 @@ from vkcompute.compat.numba.cuda.arguments import (
     on_host,
     type_of_argument,
 )
-from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, forgive, form_of
+from vkcompute.compat.numba.cuda.arrays import as_device_array, forgive, form_of
 from vkcompute.compat.numba.cuda.device_globals import device_globals
 from vkcompute.compat.numba.cuda.devices import get_current_device
 from vkcompute.compat.numba.cuda.repeated_launches import MOST_KEPT, Repeated, key_of, steps_of
@@ -206,7 +206,7 @@ class Dispatcher:
             raise TypeError(f"{self.__name__} takes {self._n} arguments; got {len(args)}")
         if self.is_device:
             raise RuntimeError("Cannot compile a device function as a kernel")
-        back: list[tuple[DeviceNDArray, Any]] = []
+        back: list[tuple[Any, Any]] = []
         for extension in reversed(self.extensions):
             args = [extension.prepare_args(type_of_argument(arg), arg, stream=0, retr=[])[1] for arg in args]
         kinds = self._chosen(args)

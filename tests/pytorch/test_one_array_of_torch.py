@@ -1,0 +1,164 @@
+"""Tensors of the device under all interfaces: each takes them, and tensors take their arrays, without a copy."""
+
+# ruff: noqa: ANN001, ANN201  # kernels, whose parameters have any type
+# mypy: disable-error-code="no-untyped-def"
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import vkcompute as vc
+import vkcompute.compat.cupy as cp
+import vkcompute.compat.cupyx as cupyx
+import vkcompute.numpy as vnp
+import vkcompute.torch
+from vkcompute.compat import triton
+from vkcompute.compat.numba import cuda
+from vkcompute.compat.triton import language as tl
+from vkcompute.runtime.memory.transfers import Transfers
+from vkcompute.runtime.scheduling.task import Copy
+
+pytestmark = pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning")
+N = 2048
+HOST = np.arange(N, dtype=np.float32) % 3
+
+
+@vc.kernel
+def step_of_vc(x, a, b):
+    i = vc.global_id(0)
+    x[i] = a * x[i] + b
+
+
+@cuda.jit
+def step_of_numba(x, a, b):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = a * x[i] + b
+
+
+@cupyx.jit.rawkernel()
+def step_of_cupy(x, a, b):
+    i = cupyx.jit.grid(1)
+    x[i] = a * x[i] + b
+
+
+@triton.jit
+def step_of_triton(x, a, b, n: tl.constexpr):
+    offsets = tl.program_id(0) * n + tl.arange(0, n)
+    tl.store(x + offsets, a * tl.load(x + offsets) + b)
+
+
+def step_of_torch(x: Any, a: float, b: float) -> None:
+    x.mul_(a).add_(b)
+
+
+STEPS: dict[str, Callable[[Any, float, float], Any]] = {
+    "vc": lambda x, a, b: step_of_vc[N // 64, 64](x, a, b),
+    "cupy": lambda x, a, b: step_of_cupy[N // 128, 128](x, a, b),
+    "numba": lambda x, a, b: step_of_numba[N // 128, 128](x, a, b),
+    "triton": lambda x, a, b: step_of_triton[(N // 256,)](x, a, b, 256),
+}
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "vc": vnp.sum, "cupy": lambda x: cp.sum(cp.asarray(x))._array,
+    "numba": lambda x: vnp.sum(cuda.as_cuda_array(x)), "triton": vnp.sum,
+}  # fmt: skip
+
+
+def managed(host: Any) -> Any:
+    array = cuda.managed_array(host.shape, host.dtype)
+    array[:] = host
+    return array
+
+
+OWNERS = {"vc": vnp.asarray, "cupy": cp.asarray, "numba": cuda.to_device, "managed": managed}
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of copies that are as large as the arrays, within the device or to and from the host."""
+    noted: list[int] = []
+    upload, download, copy = Transfers.upload, Transfers.download, Copy.__init__
+
+    def note(nbytes: int) -> None:
+        noted.extend([nbytes] if nbytes >= HOST.nbytes // 2 else [])
+
+    monkeypatch.setattr(Transfers, "upload", lambda t, data, *to: (note(data.nbytes), upload(t, data, *to)))
+    monkeypatch.setattr(Transfers, "download", lambda t, *at: (note(at[-1].nbytes), download(t, *at)))
+    monkeypatch.setattr(Copy, "__init__", lambda t, parts, to: (note(to[2] - to[1]), copy(t, parts, to))[-1])
+    return noted
+
+
+@pytest.mark.parametrize("taker", STEPS)
+def test_interfaces_take_tensors(taker: str, copied: list[int]) -> None:
+    x = torch.from_numpy(HOST.copy()).to("vk")
+    expected = HOST.copy()
+    copied.clear()
+    for k in range(6):  # each reads what the other has written, and overwrites what it reads
+        step_of_torch(x, 2.0, 1.0)
+        STEPS[taker](x, 0.5, float(k))
+        expected = (2 * expected + 1) * 0.5 + k
+    totals = FUNCTIONS[taker](x), x.sum()
+    step_of_torch(x, 0.0, 5.0)
+    last = FUNCTIONS[taker](x)
+    assert copied == []
+    assert [float(total) for total in totals] == [expected.sum()] * 2
+    assert float(last) == 5 * N
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_tensors_take_the_arrays_of_interfaces(owner: str, copied: list[int]) -> None:
+    x = OWNERS[owner](HOST)
+    if owner == "managed" and not hasattr(x, "__cuda_array_interface__"):
+        pytest.skip("the host does not see the memory of this device")
+    own = STEPS.get(owner, STEPS["numba"])
+    expected = HOST.copy()
+    copied.clear()
+    taken = vkcompute.torch.from_array(vnp.asarray(x))
+    for k in range(6):
+        own(x, 2.0, 1.0)
+        step_of_torch(taken, 0.5, float(k))
+        expected = (2 * expected + 1) * 0.5 + k
+    total = taken.sum()
+    own(x, 0.0, 5.0)
+    assert copied == []
+    assert float(total) == expected.sum()
+    assert bool((taken == 5).all())
+
+
+def test_chunks_of_dask_are_tensors(copied: list[int]) -> None:
+    dask_array = pytest.importorskip("dask.array")
+    import vkcompute.dask  # registers the chunks
+
+    x = torch.from_numpy(HOST.copy()).to("vk")
+    chunks = dask_array.Array({("x", 0): vnp.asarray(x)}, "x", ((N,),), meta=vnp.zeros(0, np.float32))
+    copied.clear()
+
+    def changed(block: Any) -> Any:
+        if block.size:
+            step_of_torch(vkcompute.torch.from_array(block), 2.0, 3.0)
+        return block
+
+    chunks.map_blocks(changed, dtype=np.float32).persist(scheduler="synchronous")
+    assert copied == []
+    assert np.array_equal(x.cpu().numpy(), HOST * 2 + 3)
+
+
+def test_pytorch_refuses_the_interface_of_ours_with_a_sentence() -> None:
+    for x in (cp.asarray(HOST), cuda.to_device(HOST)):
+        with pytest.raises(TypeError, match="an integer is required"):
+            torch.as_tensor(x, device="cuda")
+    with pytest.raises((TypeError, AttributeError), match="non-CUDA tensor"):
+        torch.ones(2, device="vk").__cuda_array_interface__  # noqa: B018
+
+
+def test_pytorch_takes_arrays_by_dlpack() -> None:
+    if not vc.default_runtime().device.memory.unified:
+        pytest.skip("the host does not see the memory of this device")
+    x = vnp.asarray(HOST)
+    tensor = torch.from_dlpack(x)
+    tensor += 1
+    assert np.array_equal(x.numpy(), HOST + 1)
