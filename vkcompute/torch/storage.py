@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, part
+from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
+from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.torch.element_types import TORCH, array_dtype, is_computed
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
@@ -44,7 +46,8 @@ class Memory:
         address: a unique number that no pointer of the host has.
         nbytes: the size of the storage.
         whole: the array with all elements, which may be lazy; None before somebody has written some.
-        is_shared: True if an array outside of PyTorch has the same memory, so that it is never replaced.
+        is_shared: True if an array outside of PyTorch has the same memory, or a recorded program refers to it, so that
+            it is never replaced; a `Pinned` while a program is recorded.
     """
 
     __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "whole")
@@ -55,7 +58,8 @@ class Memory:
         except IndexError:
             self._number = next(_numbers)
         self.address = _NON_CANONICAL + (self._number << _OFFSET_BITS)
-        self.nbytes, self.is_shared = nbytes, is_shared
+        self.nbytes = nbytes
+        self.is_shared: bool | Pinned = is_shared
         self.whole: Array | None = None
         _memories[self._number] = weakref.ref(self)
         if array is not None:
@@ -91,6 +95,35 @@ class Memory:
         if alike and whole.shape == shape and whole.contiguous:
             return whole
         return whole.viewed(offset * itemsize, shape, steps, dtype)
+
+
+class Pinned:
+    """The memories that exist now, whose arrays are not replaced while a program is recorded.
+
+    What the program updates, it writes in place, as its replays do.
+    """
+
+    def __init__(self) -> None:
+        memories = [reference() for reference in list(_memories.values())]
+        self._memories = [(memory, memory.whole is None) for memory in memories if memory and not memory.is_shared]
+        for memory, _ in self._memories:
+            memory.is_shared = self
+
+    def release(self, used: Container[Buffer]) -> None:
+        """Allows the arrays to be replaced, but for those in buffers that the recording uses.
+
+        Raises:
+            ValueError: the program has allocated the memory of a tensor, which it would have in one replay only.
+        """
+        allocated = False
+        for memory, was_empty in self._memories:
+            array = memory.whole
+            if was_empty and array is not None and isinstance(array.buffer, Placeholder):
+                memory.whole, allocated = None, True
+            if memory.is_shared is self:
+                memory.is_shared = not (was_empty or array is None or array.is_pending) and array.buffer in used
+        if allocated:
+            raise ValueError("the program writes to a tensor that had no elements yet; fill it before the first call")
 
 
 def runtime() -> Runtime:
