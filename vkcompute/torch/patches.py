@@ -62,6 +62,9 @@ def apply(library: Any) -> None:
     replace = _replaced.replace
     triton_package.enable(_replaced)
     replace(torch.UntypedStorage, "__new__", _storage_maker(torch.UntypedStorage.__new__))
+    replace(torch.UntypedStorage, "resize_", _storage_resizer(torch.UntypedStorage.resize_))
+    for name in ("nbytes", "size", "__len__"):
+        replace(torch.UntypedStorage, name, _storage_size(getattr(torch.UntypedStorage, name)))
     for name in filter(torch.accelerator.__dict__.__contains__, _ACCELERATOR):
         replace(torch.accelerator, name, _of_module(name))
     replace(torch.accelerator, "get_device_capability", _capability)
@@ -128,6 +131,28 @@ def _storage_maker(original: Any) -> Any:
         return original(cls, *args, **named) if device is None else original(cls, *args, device=device, **named)
 
     return new
+
+
+def _storage_resizer(original: Any) -> Any:
+    """Returns UntypedStorage.resize_, by which sharded training frees and allocates memory; C++ refuses to."""
+
+    def resize(self: Any, size: Any) -> Any:
+        if not _is_device(self.device):
+            return original(self, size)
+        import_module("vkcompute.torch.storage").memory_of_storage(self).resize(int(size))
+        return self
+
+    return resize
+
+
+def _storage_size(original: Any) -> Any:
+    """Returns a method with the size of a storage, which C++ does not change."""
+
+    def size(self: Any) -> Any:
+        memory = getattr(self, "_vk", None)  # storages of other devices have none
+        return original(self) if memory is None else memory.visible_nbytes
+
+    return size
 
 
 def _printed_on_host(original: Any) -> Any:

@@ -45,12 +45,13 @@ class Memory:
     Attributes:
         address: a unique number that no pointer of the host has.
         nbytes: the size of the storage.
+        visible_nbytes: the size that PyTorch sees: `nbytes`, or less after `UntypedStorage.resize_`.
         whole: the array with all elements, which may be lazy; None before somebody has written some.
         is_shared: True if an array outside of PyTorch has the same memory, or a recorded program refers to it, so that
             it is never replaced; a `Pinned` while a program is recorded.
     """
 
-    __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "whole")
+    __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "visible_nbytes", "whole")
 
     def __init__(self, nbytes: int, array: Array | None = None, *, is_shared: bool = False) -> None:
         try:
@@ -58,7 +59,7 @@ class Memory:
         except IndexError:
             self._number = next(_numbers)
         self.address = _NON_CANONICAL + (self._number << _OFFSET_BITS)
-        self.nbytes = nbytes
+        self.nbytes = self.visible_nbytes = nbytes
         self.is_shared: bool | Pinned = is_shared
         self.whole: Array | None = None
         _memories[self._number] = weakref.ref(self)
@@ -71,6 +72,10 @@ class Memory:
     def array(self, dtype: np.dtype[Any]) -> Array:
         """Returns the whole memory, allocated on first use with this dtype."""
         if self.whole is None:
+            if not self.visible_nbytes and self.nbytes:
+                raise RuntimeError(
+                    f"a tensor's storage of {self.nbytes} bytes was resized to 0 bytes; call its resize_({self.nbytes})"
+                )
             length, rest = divmod(self.nbytes, dtype.itemsize)
             shape = (self.nbytes,) if rest else (length,)
             self.replace(runtime().empty(shape, np.uint8 if rest else dtype))
@@ -80,6 +85,21 @@ class Memory:
         """Sets the array that has all elements; nobody else may write to it."""
         self.whole = array
         _owners[id(array)] = self
+
+    def resize(self, nbytes: int) -> None:
+        """Changes the visible size; 0 bytes drop the elements, and with them the memory.
+
+        Raises:
+            RuntimeError: the size is more than the original one.
+        """
+        if not 0 <= nbytes <= self.nbytes:
+            raise RuntimeError(
+                f"a storage of the device {DEVICE_NAME} with {self.nbytes} bytes has 0 to {self.nbytes} after resize_; "
+                f"got {nbytes}; make a larger tensor and copy to it"
+            )
+        self.visible_nbytes = nbytes
+        if not nbytes and not self.is_shared:
+            self.whole = None
 
     def has(self, array: Array) -> bool:
         """True if this is the array of the memory."""
