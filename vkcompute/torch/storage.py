@@ -47,8 +47,8 @@ class Memory:
         nbytes: the size of the storage.
         visible_nbytes: the size that PyTorch sees: `nbytes`, or less after `UntypedStorage.resize_`.
         whole: the array with all elements, which may be lazy; None before somebody has written some.
-        is_shared: True if an array outside of PyTorch has the same memory, or a recorded program refers to it, so that
-            it is never replaced; a `Pinned` while a program is recorded.
+        is_shared: True if an array outside of PyTorch, or a recorded program, has the same memory, so that it is never
+            replaced. While a program is recorded, it is a `Pinned`.
     """
 
     __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "visible_nbytes", "whole")
