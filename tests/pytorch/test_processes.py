@@ -31,7 +31,8 @@ def test_two_processes_train_as_one_and_end_together(tmp_path: Path, second: str
         for rank in range(2)
     ]
     results = [process.communicate(timeout=300) for process in processes]
-    assert [result[0] for result in results] == ["same\n", "same\n"], results
+    last_lines = [result[0].splitlines()[-1:] for result in results]  # PyTorch 2.10 prints others
+    assert last_lines == [["same"], ["same"]], results
     assert processes[0].returncode == 1, "a killed process ends the others with an error"
     assert "RuntimeError" in results[0][1]
 
