@@ -10,6 +10,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
 
 def model() -> nn.Module:
@@ -25,15 +27,33 @@ def train(net: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
         optimizer.step()
 
 
+def sharded_modules() -> nn.Module:
+    """A model whose layers have their parameters in halves, as DTensors."""
+    net = model().to("vk")
+    mesh = init_device_mesh("vk", (2,))
+    for layer in [layer for layer in net if list(layer.parameters())]:
+        fully_shard(layer, mesh=mesh)
+    return fully_shard(net, mesh=mesh)
+
+
 def check_training(rank: int) -> None:
-    """Trains on every other row, and compares with a training on all rows."""
+    """Trains on every other row, whole and sharded, and compares with a training on all rows."""
     torch.manual_seed(1)
     x, y = torch.randn(8, 6), torch.randint(0, 4, (8,))
-    shared, whole = nn.parallel.DistributedDataParallel(model().to("vk")), model().to("vk")
-    train(shared, x[rank::2].to("vk"), y[rank::2].to("vk"))
+    whole = model().to("vk")
     train(whole, x.to("vk"), y.to("vk"))
-    for result, expected in zip(shared.parameters(), whole.parameters(), strict=True):
-        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
+    replicated = nn.parallel.DistributedDataParallel(model().to("vk"))
+    flat = FullyShardedDataParallel(model().to("vk"), device_id=torch.device("vk", 0), use_orig_params=True)
+    halves = sharded_modules()
+    for net in replicated, flat, halves:
+        train(net, x[rank::2].to("vk"), y[rank::2].to("vk"))
+    with FullyShardedDataParallel.summon_full_params(flat):
+        together = [value.detach().clone() for value in flat.parameters()]
+    results = [[*replicated.parameters()], together, [value.full_tensor() for value in halves.parameters()]]
+    for values in results:
+        torch.testing.assert_close(values, [*whole.parameters()], rtol=1e-4, atol=1e-5)
+    sizes = [value.to_local().numel() for value in halves.parameters()]
+    assert sum(sizes) < sum(value.numel() for value in whole.parameters())
 
 
 def check_operations(rank: int) -> None:

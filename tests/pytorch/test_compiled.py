@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import os
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ def no_fallback(only_kernels: None) -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     torch._dynamo.reset()
-    assert not [warning for warning in said if "is not compiled" in str(warning.message)]
+    assert not [str(warning.message) for warning in said if "is not compiled" in str(warning.message)]
 
 
 def check(function: Function, *values: torch.Tensor, **options: Any) -> None:
@@ -191,3 +193,45 @@ assert "triton" not in sys.modules
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("n_queries", [128, 8])
+def test_flex_attention_is_a_program_of_a_template(n_queries: int) -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    def forward(*values: torch.Tensor) -> torch.Tensor:
+        return flex_attention(*values, score_mod=lambda s, b, h, i, j: torch.where(i >= j, s + h * j, -torch.inf))
+
+    values = [torch.randn(1, 2, n, 16) for n in (n_queries, 128, 128)]
+    q, k, v = on_host = [value.clone().requires_grad_(n_queries == 128) for value in values]
+    on_device = [value.to("vk").requires_grad_(n_queries == 128) for value in values]
+    at = torch.arange(128)
+    scores = q @ k.mT / 4 + torch.arange(2)[:, None, None] * at
+    expected = scores.masked_fill(at[:n_queries, None] < at, -torch.inf).softmax(-1) @ v
+    result = torch.compile(forward, fullgraph=True)(*on_device)
+    torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-5)
+    if n_queries == 8:
+        torch.testing.assert_close(forward(*on_device).cpu(), expected, rtol=1e-4, atol=1e-5)
+        return
+    weights = torch.randn(expected.shape)
+    expected.backward(weights)
+    result.backward(weights.to("vk"))
+    for value, wanted in zip(on_device, on_host, strict=True):
+        torch.testing.assert_close(value.grad.cpu(), wanted.grad, rtol=1e-4, atol=1e-4)
+
+
+def test_a_second_process_finds_graphs_on_disk(tmp_path: Path) -> None:
+    program = (
+        "import torch; from torch._dynamo.utils import counters\n"
+        "x = torch.ones(5, 7, device='vk', requires_grad=True)\n"
+        "torch.compile(lambda x: (x * 2).exp().sum(-1))(x).sum().backward()\n"
+        "print(*[counters['inductor'][f'fxgraph_cache_{name}'] for name in ('miss', 'hit')], x.grad.sum().item())"
+    )
+    environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    runs = [
+        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    first, second = [run.stdout.split() for run in runs]
+    assert (first[:2], second[:2]) == (["2", "0"], ["0", "2"])
+    assert first[2] == second[2]

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 import vkcompute.torch.inductor.replays as replays
+from vkcompute.torch.storage import memory_of
 
 Step = Callable[[Any, int], list[torch.Tensor]]
 """Takes the compiled function and the number of the call; returns what there is to compare."""
@@ -181,6 +182,59 @@ def test_programs_with_results_of_the_host_or_of_their_own_are_not_replayed() ->
         for _ in range(3):
             assert program([torch.ones(3, device="vk")])[0].tolist() == [2, 2, 2]
         assert list(program.recorded_layouts.values()) == [False]
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_replays_see_updates_of_constants(is_lazy: bool) -> None:
+    kept = torch.arange(3.0, device="vk") * 2 if is_lazy else torch.arange(0.0, 6.0, 2.0).to("vk")
+    program = replays.Replayed(lambda args: [args[0] * kept, kept[1:].sum()])
+    updates: list[Callable[[], Any]] = [
+        lambda: kept.add_(1),
+        lambda: kept.copy_(torch.tensor([5.0, 6.0, 7.0])),
+        lambda: kept.fill_(9),
+        lambda: kept[:2].zero_(),
+        lambda: torch.mul(kept, 3, out=kept),
+    ]
+    for update in [lambda: None, *updates]:
+        update()
+        wanted = kept.cpu()
+        for n in 1, 2:
+            product, total = program([torch.full((3,), float(n), device="vk")])
+            assert (product.tolist(), total.item()) == ((wanted * n).tolist(), wanted[1:].sum().item())
+    assert list(program.recorded_layouts.values()) == [True]
+
+
+def test_replays_update_constants() -> None:
+    count, unused = torch.zeros(3, device="vk"), torch.zeros(3, device="vk")
+    program = replays.Replayed(lambda args: [args[0] * count.add_(1), count[1:].mul_(2)[0] + 0])
+    results = [[value.tolist() for value in program([torch.ones(3, device="vk")])] for _ in range(3)]
+    assert results == [[[1, 1, 1], 2], [[2, 3, 3], 6], [[3, 7, 7], 14]]
+    assert count.tolist() == [3, 14, 14]
+    assert list(program.recorded_layouts.values()) == [True]
+    before = memory_of(unused).whole
+    assert unused.add_(1).tolist() == [1, 1, 1]
+    assert memory_of(unused).whole is not before  # as without recordings, so that its updates fuse
+
+
+def test_programs_that_fill_empty_constants_are_not_replayed() -> None:
+    kept = torch.empty(3, device="vk")
+
+    def call(args: list[Any]) -> list[Any]:
+        kept.copy_(args[0])
+        return [kept * 2]
+
+    program = replays.Replayed(call)
+    for n in range(3):
+        assert program([torch.full((3,), float(n), device="vk")])[0].tolist() == [2 * n] * 3
+        assert kept.tolist() == [n] * 3
+
+
+def test_programs_that_read_tensors_of_the_host_are_not_replayed() -> None:
+    kept = torch.ones(3)
+    program = replays.Replayed(lambda args: [args[0] * kept.to("vk")])
+    for n in range(1, 4):
+        assert program([torch.ones(3, device="vk")])[0].tolist() == [n] * 3
+        kept.add_(1)
 
 
 def test_parts_of_longer_and_longer_memory_have_one_recording() -> None:

@@ -13,6 +13,7 @@ import torch
 from vkcompute.torch import triton_package
 from vkcompute.torch.device_guard import Engine
 from vkcompute.torch.errors import NoNestedTensorsError, warn_once
+from vkcompute.torch.imports import after_import
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
 
 _ACCELERATOR = (
@@ -20,7 +21,7 @@ _ACCELERATOR = (
     "memory_allocated memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats synchronize"
 ).split()
 """Functions of torch.accelerator whose C++ ends the process, or raises, without an allocator in C++."""
-
+_FLEX = "torch.nn.attention.flex_attention"
 
 _replacing = threading.local()
 """Per thread: `parameters` is True while a module replaces its own by ones of the device, or of another."""
@@ -61,7 +62,11 @@ def apply(library: Any) -> None:
     """
     replace = _replaced.replace
     triton_package.enable(_replaced)
+    after_import(_FLEX, _replaced, _allow_flex_attention)
     replace(torch.UntypedStorage, "__new__", _storage_maker(torch.UntypedStorage.__new__))
+    replace(torch.UntypedStorage, "resize_", _storage_resizer(torch.UntypedStorage.resize_))
+    for name in ("nbytes", "size", "__len__"):
+        replace(torch.UntypedStorage, name, _storage_size(getattr(torch.UntypedStorage, name)))
     for name in filter(torch.accelerator.__dict__.__contains__, _ACCELERATOR):
         replace(torch.accelerator, name, _of_module(name))
     replace(torch.accelerator, "get_device_capability", _capability)
@@ -90,6 +95,15 @@ def apply(library: Any) -> None:
 def undo() -> None:
     """Restores what `apply` replaced."""
     _replaced.undo()
+
+
+def _allow_flex_attention(module: Any) -> None:
+    """Adds the device to those that FlexAttention takes: a set in code, as Dynamo traces no function of ours."""
+    function = module._validate_device
+    code = function.__code__
+    constants = [value | {*DEVICE_TYPES} if isinstance(value, frozenset) else value for value in code.co_consts]
+    function.__code__ = code.replace(co_consts=tuple(constants))
+    _replaced.on_undo(lambda: setattr(function, "__code__", code))
 
 
 def _held(tensor: Any) -> Any:
@@ -128,6 +142,28 @@ def _storage_maker(original: Any) -> Any:
         return original(cls, *args, **named) if device is None else original(cls, *args, device=device, **named)
 
     return new
+
+
+def _storage_resizer(original: Any) -> Any:
+    """Returns UntypedStorage.resize_, by which sharded training frees and allocates memory; C++ refuses to."""
+
+    def resize(self: Any, size: Any) -> Any:
+        if not _is_device(self.device):
+            return original(self, size)
+        import_module("vkcompute.torch.storage").memory_of_storage(self).resize(int(size))
+        return self
+
+    return resize
+
+
+def _storage_size(original: Any) -> Any:
+    """Returns a method with the size of a storage, which C++ does not change."""
+
+    def size(self: Any) -> Any:
+        memory = getattr(self, "_vk", None)  # storages of other devices have none
+        return original(self) if memory is None else memory.visible_nbytes
+
+    return size
 
 
 def _printed_on_host(original: Any) -> Any:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, part
+from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
+from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.torch.element_types import TORCH, array_dtype, is_computed
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
@@ -43,11 +45,13 @@ class Memory:
     Attributes:
         address: a unique number that no pointer of the host has.
         nbytes: the size of the storage.
+        visible_nbytes: the size that PyTorch sees: `nbytes`, or less after `UntypedStorage.resize_`.
         whole: the array with all elements, which may be lazy; None before somebody has written some.
-        is_shared: True if an array outside of PyTorch has the same memory, so that it is never replaced.
+        is_shared: True if an array outside of PyTorch, or a recorded program, has the same memory, so that it is never
+            replaced. While a program is recorded, it is a `Pinned`.
     """
 
-    __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "whole")
+    __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "visible_nbytes", "whole")
 
     def __init__(self, nbytes: int, array: Array | None = None, *, is_shared: bool = False) -> None:
         try:
@@ -55,7 +59,8 @@ class Memory:
         except IndexError:
             self._number = next(_numbers)
         self.address = _NON_CANONICAL + (self._number << _OFFSET_BITS)
-        self.nbytes, self.is_shared = nbytes, is_shared
+        self.nbytes = self.visible_nbytes = nbytes
+        self.is_shared: bool | Pinned = is_shared
         self.whole: Array | None = None
         _memories[self._number] = weakref.ref(self)
         if array is not None:
@@ -67,6 +72,10 @@ class Memory:
     def array(self, dtype: np.dtype[Any]) -> Array:
         """Returns the whole memory, allocated on first use with this dtype."""
         if self.whole is None:
+            if not self.visible_nbytes and self.nbytes:
+                raise RuntimeError(
+                    f"a tensor's storage of {self.nbytes} bytes was resized to 0 bytes; call its resize_({self.nbytes})"
+                )
             length, rest = divmod(self.nbytes, dtype.itemsize)
             shape = (self.nbytes,) if rest else (length,)
             self.replace(runtime().empty(shape, np.uint8 if rest else dtype))
@@ -76,6 +85,21 @@ class Memory:
         """Sets the array that has all elements; nobody else may write to it."""
         self.whole = array
         _owners[id(array)] = self
+
+    def resize(self, nbytes: int) -> None:
+        """Changes the visible size; 0 bytes drop the elements, and with them the memory.
+
+        Raises:
+            RuntimeError: the size is more than the original one.
+        """
+        if not 0 <= nbytes <= self.nbytes:
+            raise RuntimeError(
+                f"a storage of the device {DEVICE_NAME} with {self.nbytes} bytes has 0 to {self.nbytes} after resize_; "
+                f"got {nbytes}; make a larger tensor and copy to it"
+            )
+        self.visible_nbytes = nbytes
+        if not nbytes and not self.is_shared:
+            self.whole = None
 
     def has(self, array: Array) -> bool:
         """True if this is the array of the memory."""
@@ -91,6 +115,35 @@ class Memory:
         if alike and whole.shape == shape and whole.contiguous:
             return whole
         return whole.viewed(offset * itemsize, shape, steps, dtype)
+
+
+class Pinned:
+    """The memories that exist now, whose arrays are not replaced while a program is recorded.
+
+    What the program updates, it writes in place, as its replays do.
+    """
+
+    def __init__(self) -> None:
+        memories = [reference() for reference in list(_memories.values())]
+        self._memories = [(memory, memory.whole is None) for memory in memories if memory and not memory.is_shared]
+        for memory, _ in self._memories:
+            memory.is_shared = self
+
+    def release(self, used: Container[Buffer]) -> None:
+        """Allows the arrays to be replaced, but for those in buffers that the recording uses.
+
+        Raises:
+            ValueError: the program has allocated the memory of a tensor, which it would have in one replay only.
+        """
+        allocated = False
+        for memory, was_empty in self._memories:
+            array = memory.whole
+            if was_empty and array is not None and isinstance(array.buffer, Placeholder):
+                memory.whole, allocated = None, True
+            if memory.is_shared is self:
+                memory.is_shared = not (was_empty or array is None or array.is_pending) and array.buffer in used
+        if allocated:
+            raise ValueError("the program writes to a tensor that had no elements yet; fill it before the first call")
 
 
 def runtime() -> Runtime:

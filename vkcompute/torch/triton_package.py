@@ -6,16 +6,14 @@ what a kernel writes.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.util import find_spec
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from vkcompute.torch.imports import after_import
 from vkcompute.torch.kernels import DEVICE_NAME, is_on_device
 
 _PACKAGE, _OURS = "triton", "vkcompute.compat.triton"
@@ -33,47 +31,7 @@ def enable(replaced: Any) -> None:
     Args:
         replaced: `Replacements`, which undo it.
     """
-    jit = sys.modules.get(_LAUNCHES)
-    if jit is not None:
-        _replace(replaced, jit)
-        return
-    awaited = _Import(replaced)
-    sys.meta_path.insert(0, awaited)
-    replaced.on_undo(awaited.end)
-
-
-class _Import(MetaPathFinder):
-    """An import hook that replaces the launches of Triton's module once it has loaded."""
-
-    def __init__(self, replaced: Any) -> None:
-        self._replaced, self._is_asked = replaced, False
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Returns the module's specification, with a loader that replaces its launches."""
-        if name != _LAUNCHES or self._is_asked:
-            return None
-        self._is_asked = True
-        try:
-            spec = find_spec(name)
-        finally:
-            self._is_asked = False
-        loader: Any = spec.loader if spec is not None else None
-        if loader is not None:
-            loader.exec_module = self._following(loader.exec_module)
-        return spec
-
-    def _following(self, execute: Any) -> Any:
-        def executed(module: Any) -> None:
-            execute(module)
-            self.end()
-            _replace(self._replaced, module)
-
-        return executed
-
-    def end(self) -> None:
-        """Removes the import hook."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+    after_import(_LAUNCHES, replaced, lambda jit: _replace(replaced, jit))
 
 
 def _replace(replaced: Any, jit: Any) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 from torch._dynamo import device_interface
-from torch._inductor import config, ir, scheduler, utils
+from torch._inductor import config, ir, scheduler, select_algorithm, utils
+from torch._inductor.codecache import PyCodeCache
 from torch._inductor.codegen import common
 from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.exc import InductorError as InductorError
+from torch._inductor.kernel.flex import flex_decoding
 from torch._inductor.virtualized import V
 
 from vkcompute.torch.kernels import DEVICE_NAME
@@ -103,25 +105,9 @@ class Wrapper(PythonWrapperCodegen):  # type: ignore[misc]
         self.write_get_raw_stream_header()
 
 
-class Kernel(TritonKernel):  # type: ignore[misc]
-    """Writes a program of the device."""
-
-    @classmethod
-    def inductor_meta_common(cls) -> Any:
-        """Returns what programs know of Inductor's settings; Triton is not asked for its compiler."""
-        triton = torch.utils._triton
-        original = triton.triton_hash_with_backend
-        triton.triton_hash_with_backend = lambda: "VKCOMPUTE"
-        try:
-            return TritonKernel.inductor_meta_common()
-        finally:
-            triton.triton_hash_with_backend = original
-
-
 class Scheduling(TritonScheduling):  # type: ignore[misc]
     """Divides graphs into programs of the device."""
 
-    kernel_type = Kernel
     backend_features = TritonScheduling.backend_features - {common.BackendFeature.FOREACH}
     """Programs of many tensors choose pointers by branches, and have more buffers than a device binds."""
 
@@ -143,6 +129,10 @@ def enable(replaced: Any) -> None:
     utils.GPU_TYPES.append(DEVICE_NAME)
     replaced.on_undo(lambda: utils.GPU_TYPES.remove(DEVICE_NAME))
     replaced.replace(scheduler.Scheduler, "create_backend", _backend_maker(scheduler.Scheduler.create_backend))
+    common_meta: Any = TritonKernel.__dict__["inductor_meta_common"]  # of the class, or static in PyTorch 2.10
+    replaced.replace(TritonKernel, "inductor_meta_common", type(common_meta)(_without_triton(common_meta.__func__)))
+    replaced.replace(select_algorithm, "PyCodeCache", _Templates)
+    replaced.replace(flex_decoding, "get_split_k", _splitter(flex_decoding.get_split_k))
     replaced.replace(ir.Scan, "num_splits", classmethod(_unsplit(ir.Scan.num_splits.__func__)))
 
 
@@ -156,6 +146,46 @@ def _backend_maker(original: Any) -> Any:
         return common.get_scheduling_for_device(DEVICE_NAME)(self)
 
     return create_backend
+
+
+def _without_triton(original: Any) -> Any:
+    """Returns TritonKernel.inductor_meta_common, which asks Triton for its compiler; for the device it does not."""
+
+    def inductor_meta_common(*owner: Any) -> Any:
+        if V.graph.device_types != {DEVICE_NAME}:
+            return original(*owner)
+        triton = torch.utils._triton
+        triton_hash = triton.triton_hash_with_backend
+        triton.triton_hash_with_backend = lambda: "VKCOMPUTE"
+        try:
+            return original(*owner)
+        finally:
+            triton.triton_hash_with_backend = triton_hash
+
+    return inductor_meta_common
+
+
+class _Templates(PyCodeCache):  # type: ignore[misc]
+    """Texts of programs that Inductor makes of templates."""
+
+    @classmethod
+    def load(cls, source_code: str, extra: str = "", **named: Any) -> Any:
+        """Loads a text as a module; for the device, `sources` loads it later, and this returns its path and key."""
+        if V.graph.device_types != {DEVICE_NAME}:
+            return PyCodeCache.load(source_code, extra, **named)
+        key, path = PyCodeCache.write(source_code, extra)
+        return SimpleNamespace(key=key, __file__=path)
+
+
+def _splitter(original: Any) -> Any:
+    """Returns the function of the parts into which FlexAttention divides the keys of a few queries."""
+
+    def get_split_k(n_batches: int, n_heads: int, n_keys: int) -> int:
+        if V.graph.device_types != {DEVICE_NAME}:
+            return original(n_batches, n_heads, n_keys)  # type: ignore[no-any-return]
+        return max(_PROPERTIES["multi_processor_count"] // max(n_batches * n_heads, 1) * 2, 1)
+
+    return get_split_k
 
 
 def _unsplit(original: Any) -> Any:

@@ -189,6 +189,11 @@ def fixed_config(config: Mapping[str, Any], filename: str, triton_meta: Any, ind
     return _decorator([constants], triton_meta, inductor_meta)
 
 
+def template(triton_meta: Any, inductor_meta: Any = None, **_: Any) -> Any:
+    """Returns a decorator of a program that Inductor has made of a template, with its constants in the text."""
+    return _decorator([{}], triton_meta, inductor_meta)
+
+
 def user_autotune(configs: Sequence[Constants], triton_meta: Any, inductor_meta: Any = None, **_: Any) -> Any:
     """Returns a decorator of a kernel of the user's, whose grid is passed."""
 
@@ -228,6 +233,7 @@ HEURISTICS = SimpleNamespace(
     persistent_reduction=persistent_reduction,
     fixed_config=fixed_config,
     user_autotune=user_autotune,
-    **{name: _refused(name) for name in ("cooperative_reduction", "split_scan", "foreach", "template")},
+    template=template,
+    **{name: _refused(name) for name in ("cooperative_reduction", "split_scan", "foreach")},
 )
 """The decorators by name."""

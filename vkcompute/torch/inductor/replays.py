@@ -12,13 +12,24 @@ from typing import Any
 import torch
 from torch._inductor.cudagraph_utils import log_cudagraph_skip_and_bump_counter
 
+from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.graphed import graph
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.torch.element_types import array_dtype
 from vkcompute.torch.kernels import is_on_device
-from vkcompute.torch.storage import Memory, empty, memory_of, n_elements, runtime, set_storage, tensor_of, view_of
+from vkcompute.torch.storage import (
+    Memory,
+    Pinned,
+    empty,
+    memory_of,
+    n_elements,
+    runtime,
+    set_storage,
+    tensor_of,
+    view_of,
+)
 
 _Layout = tuple[Any, ...]
 _MOST_LAYOUTS = 7
@@ -66,19 +77,32 @@ class Replayed:
 
     def _record(self, layouts: tuple[_Layout, ...], arrays: list[Array]) -> list[Any]:
         """Runs the program on the memory of a recording; returns its results, tensors as `_output` takes them."""
-        following = iter(arrays)
-        memories = []
-        given = []
-        for layout in layouts:
-            if len(layout) == 1:
-                given.append(layout[0])
-                continue
-            array, (_, shape, strides) = next(following), layout
-            n, itemsize = n_elements(shape, strides), array.dtype.itemsize
-            whole = array.viewed(0, (n,), (itemsize,), array.dtype) if n else array
-            memories.append(Memory(n * itemsize, whole, is_shared=True))
-            given.append(tensor_of(memories[-1], *layout))
-        return [_taken(value, memories) for value in self._call(given)]  # which adds those of results
+        recording = recording_graph(runtime().scheduler)
+        assert recording is not None
+        earlier, used = Pinned(), set[Buffer]()  # constants among them, which others may update between replays
+        try:
+            given, memories = _arguments(layouts, arrays)
+            results = [_taken(value, memories) for value in self._call(given)]  # which adds those of results
+            used = recording.buffers
+        finally:
+            earlier.release(used)
+        return results
+
+
+def _arguments(layouts: tuple[_Layout, ...], arrays: list[Array]) -> tuple[list[Any], list[Memory]]:
+    """Returns the arguments of a program that is recorded, and the memories of its tensors."""
+    following = iter(arrays)
+    given, memories = [], []
+    for layout in layouts:
+        if len(layout) == 1:
+            given.append(layout[0])
+            continue
+        array, (_, shape, strides) = next(following), layout
+        n, itemsize = n_elements(shape, strides), array.dtype.itemsize
+        whole = array.viewed(0, (n,), (itemsize,), array.dtype) if n else array
+        memories.append(Memory(n * itemsize, whole, is_shared=True))
+        given.append(tensor_of(memories[-1], *layout))
+    return given, memories
 
 
 def _layout(value: Any) -> _Layout | None:

@@ -34,6 +34,7 @@ def copy_from(self: Any, dst: Any, non_blocking: bool = False) -> Any:
     if not is_on_device(dst):
         dst.copy_(to_host(self))
     elif not is_on_device(self):
+        runtime().scheduler.refuse_recording("a copy of a tensor of the host", "copy it before the recording")
         _upload(self, dst)
     elif self.dtype == dst.dtype and not is_computed(self.dtype):
         _copy_bits(self, dst)

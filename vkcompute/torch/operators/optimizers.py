@@ -20,6 +20,7 @@ from vkcompute.torch.storage import memory_order, view_of
 Tensors = Sequence[Any]
 
 _ONE = np.float32(1)
+_PLAIN = torch.Tensor, torch.nn.Parameter
 """A factor by which elements of fewer bits are computed in float32."""
 
 
@@ -136,10 +137,14 @@ def sgd(
 
 
 def _are_stepped(params: Tensors, numbers: Sequence[Any]) -> bool:
-    """True if the kernels take these parameters, all of the device, and numbers, none of them a tensor."""
+    """True if the kernels take these parameters, all of the device, and numbers, none of them a tensor.
+
+    Subclasses, as DTensor, have no storage of their own.
+    """
     return (
         not torch.compiler.is_compiling()
-        and all(is_on_device(parameter) and parameter.is_floating_point() for parameter in params)
+        and all(type(parameter) in _PLAIN and is_on_device(parameter) for parameter in params)
+        and all(parameter.is_floating_point() for parameter in params)
         and not any(isinstance(number, torch.Tensor) for number in numbers)
     )
 
