@@ -96,8 +96,9 @@ class CallPlan:
     def _lazy(self, runtime: Runtime, root: Node, leaves: Sequence[Array]) -> Array:
         """Makes the only result, a lazy array, without the others that only it needs."""
         origin = Origin(self, runtime, leaves)
-        array = Array.lazy(runtime, root.shape, root.dtype, root.expression.on(None, origin))
-        origin.reader = reader = runtime.pending[id(array)]
+        expression = root.expression.on(None, origin)
+        array = Array.lazy(runtime, root.shape, root.dtype, expression)
+        origin.reader = reader = expression.reader
         for leaf in leaves:
             (leaf._buffer or leaf.buffer).add_reader(reader)
         if not lazy.fuses:

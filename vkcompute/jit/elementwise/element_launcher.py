@@ -329,6 +329,8 @@ class ElementLauncher:
     def computed(self, args: tuple[Any, ...], like: Array) -> Array:
         """Launches the function, while nothing is recorded or traced; returns the result as a new array.
 
+        Requires the device's lock.
+
         Args:
             args: as many as the function has parameters: arrays in memory and numbers.
             like: an array of the runtime, the shape and the dtype of the result, without memory.
@@ -339,7 +341,7 @@ class ElementLauncher:
         bound = *args, out
         keys = [arg.launch_key if type(arg) is Array else type(arg) for arg in bound]
         plan = runtime.plans.get((self._arguments.plan_key, *keys))
-        if plan is None or plan.enqueue(bound, None) is None:
+        if plan is None or plan.enqueue(bound, is_locked=True) is None:
             self(args, {}, out)
         return out
 
