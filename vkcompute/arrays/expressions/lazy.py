@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.expressions.compute_plan import Origin, computed
-from vkcompute.arrays.expressions.structure import Structure, interned, launcher_of
+from vkcompute.arrays.expressions.structure import MOST_STEPS, Structure, interned, launcher_of
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.expression import Step
 from vkcompute.runtime.graphs.graph import recording_graph
@@ -79,13 +79,12 @@ class Lazy:
             return computed(array, _computed)
         if not (structure.has_complex or scheduler.recordings or scheduler.tracers or scheduler.moves):
             # The operands of a single step are in memory: what is computed does not become lazy again.
-            parameters = self.operands if structure.n_steps == 1 else self._parameters(array._shape)
+            parameters: Sequence[Any] = self.operands if structure.n_steps == 1 else self._parameters(array._shape)
             if parameters:
-                numbers, distinct = structure.numbers, {*map(id, parameters)}
-                if len(distinct) < len(parameters):
-                    numbers, parameters = _numbered(parameters)
-                launcher = structure.launchers.get(numbers) or structure.launcher(numbers)
-                return launcher.computed(tuple(parameters), array)
+                keys = [*map(id, parameters)]
+                pattern = tuple(map(keys.index, keys))
+                pick, launcher = structure.launchers.get(pattern) or structure.launcher(pattern)
+                return launcher.computed(pick(parameters), array)
         return _computed(array)
 
     def _parameters(self, shape: tuple[int, ...]) -> Sequence[Any]:
@@ -93,27 +92,23 @@ class Lazy:
 
         So it is if a lazy operand has other readers, has another shape, or has been computed meanwhile.
         """
-        parameters, n_steps, others = list[Any](), 1, [*self.operands[::-1]]
-        while others:
-            operand = others.pop()
+        parameters: list[Any] = []
+        return parameters if self._add_parameters(shape, parameters) == self.structure.n_steps else ()
+
+    def _add_parameters(self, shape: tuple[int, ...], parameters: list[Any]) -> int:
+        """Adds the parameters, and returns the number of steps; 0 or less if the structure's kernel does not suit."""
+        n_steps = 1
+        for operand in self.operands:
             if type(operand) is not Array or (inner := operand._expression) is None or type(inner) is not Lazy:
                 parameters.append(operand)
-            elif len(inner.readers) == 1 and operand._shape == shape:
+            elif len(inner.readers) != 1 or operand._shape != shape:
+                return -MOST_STEPS
+            elif inner.structure.n_steps == 1:
+                parameters += inner.operands
                 n_steps += 1
-                others += inner.operands[::-1]
             else:
-                return ()
-        return parameters if n_steps == self.structure.n_steps else ()
-
-
-def _numbered(parameters: Sequence[Any]) -> tuple[tuple[int, ...], list[Any]]:
-    """Returns the number of each parameter among the distinct ones, and these."""
-    numbers, distinct = dict[int, int](), list[Any]()
-    for parameter in parameters:
-        if id(parameter) not in numbers:
-            numbers[id(parameter)] = len(distinct)
-            distinct.append(parameter)
-    return tuple([numbers[id(parameter)] for parameter in parameters]), distinct
+                n_steps += inner._add_parameters(shape, parameters)
+        return n_steps
 
 
 def part_of(operand: Any) -> Any:

@@ -326,7 +326,7 @@ class ElementLauncher:
         self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if specialization.single else outs
 
-    def computed(self, args: tuple[Any, ...], like: Array) -> Array:
+    def computed(self, args: Sequence[Any], like: Array) -> Array:
         """Launches the function, while nothing is recorded or traced; returns the result as a new array.
 
         Requires the device's lock.
@@ -342,7 +342,7 @@ class ElementLauncher:
         keys = [arg.launch_key if type(arg) is Array else type(arg) for arg in bound]
         plan = runtime.plans.get((self._arguments.plan_key, *keys))
         if plan is None or plan.enqueue(bound, is_locked=True) is None:
-            self(args, {}, out)
+            self(tuple(args), {}, out)
         return out
 
     def _new_results(self, args: tuple[Any, ...], keys: list[Any]) -> tuple[tuple[Array, ...], Any]:
@@ -355,7 +355,8 @@ class ElementLauncher:
                 known = arg.runtime.plans.get((self._results_key, *keys))
                 if known is None or (like := known[0]()) is None:
                     break
-                runtime, outs = arg.runtime, list[Array]()
+                runtime = arg.runtime
+                outs: list[Array] = []
                 for shape, dtype, nbytes in known[1]:
                     out = Array.whole(runtime, runtime.device.result_buffer(nbytes), shape, dtype, nbytes)
                     outs.append(out)
