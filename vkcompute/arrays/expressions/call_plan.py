@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from vkcompute.runtime.memory.array import Array, copied
 from vkcompute.runtime.runtime import Runtime, current_runtime
 from vkcompute.runtime.scheduling import current
 
+_Class = TypeVar("_Class", bound=type)
 _MOST_ITEMS = 32  # of a sequence
-_BY_VALUE = frozenset([bool, int, str, type(None), type(Ellipsis), type, np.dtype, *[
+_BY_VALUE = {bool, int, str, type(None), type(Ellipsis), type, np.dtype, *[
     type(np.dtype(name)) for name in ("?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "F", "D")
-]])  # fmt: skip
+]}  # fmt: skip
 """Types of arguments that are a part of the key as they are."""
 
 
@@ -258,6 +259,12 @@ class Planned:
             if len({*owners}) < len(owners):
                 key.append(sharing(arrays, owners))
         return tuple(key)
+
+
+def by_value(kind: _Class) -> _Class:
+    """Makes objects of a class parts of keys as they are, equal by identity; a decorator."""
+    _BY_VALUE.add(kind)
+    return kind
 
 
 def planned(function: Callable[..., Any]) -> Callable[..., Any]:
