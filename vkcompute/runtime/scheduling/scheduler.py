@@ -32,6 +32,7 @@ from vkcompute.runtime.scheduling.tracing import Tracer
 # Where `submits_early` is True, a batch is also submitted to an idle queue: see `CommandQueue.n_early`.
 BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
+_REPLAY_TASKS = 8  # that a replay counts as, however many it has: it takes the host as long
 _MAX_MEASURED = 10_000  # tasks in a graph's submit, up to which a profile measures each
 
 
@@ -333,12 +334,12 @@ class Scheduler(CommandQueues):
                 self._launch_all(target, tasks * times, writes)
                 self.placement.reason = reason
             else:
-                self._add_runs(target, writes, reads, before)
+                self._add_runs(target, recording, before)
                 if cost.load:
                     target.add_cost(cost, times)
                 if recording.commands is not None:
                     self._record(target, "graph", writes, reads, self._execute, target, recording.commands, times)
-                    return Future(*self._end(target, 0, n=len(tasks) * times))
+                    return Future(*self._end(target, 0, n=min(len(tasks) * times, _REPLAY_TASKS)))
                 self._record(target, "graph", writes, reads, target.submit, [recording.handle] * times)
             self.device.deletion_queue.collect()
             self.is_ahead = self.is_ahead or target.ahead > 0
@@ -351,12 +352,12 @@ class Scheduler(CommandQueues):
             recorder.execute(commands)
         target.ordered = target.task - 1
 
-    def _add_runs(
-        self, target: CommandQueue, writes: Sequence[Range], reads: Sequence[Range], before: Task | None
-    ) -> None:
+    def _add_runs(self, target: CommandQueue, recording: Recording, before: Task | None) -> None:
         """Adds the task of runs of a recording, which begin with a barrier of their own, and records `before`."""
+        are_told = self._only is None or self.failures or self.callbacks  # all reads: errors may follow from them
+        reads = [*(() if before is None else before.reads), *(recording.reads if are_told else recording.unwritten)]
         try:
-            own = self._add_task(target, writes, reads)
+            own = self._add_task(target, recording.writes, reads)
             if before is not None:
                 recorder = target.open()
                 target.order_after(own)
