@@ -123,3 +123,12 @@ def test_created_arrays_are_each_calls_own(gpu: vc.Runtime, launches: list[bool]
             made.fill(9)
             kept.append(made)  # else its memory could be the next one's
         assert not outside
+
+
+def test_files_are_read_anew(gpu: vc.Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_plans, "are_used", True)
+    binary, text = str(tmp_path / "x.npy"), str(tmp_path / "x.txt")
+    for number in range(N_CALLS):
+        np.save(binary, np.full(3, number, np.float32))
+        np.savetxt(text, np.full(3, number, np.float32))
+        assert vnp.load(binary).numpy().tolist() == vnp.loadtxt(text).numpy().tolist() == [number] * 3

@@ -6,7 +6,6 @@ has: layouts of arrays, and other arguments.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
@@ -30,6 +29,10 @@ _BY_VALUE = {bool, int, str, type(None), type(Ellipsis), type, np.dtype, *[
     type(np.dtype(name)) for name in ("?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "F", "D")
 ]}  # fmt: skip
 """Types of arguments that are a part of the key as they are."""
+CREATING = frozenset(
+    "arange empty eye fftfreq full geomspace identity indices linspace logspace ones rfftfreq tri zeros".split()
+)
+"""Functions that make arrays of nothing but their arguments, as no function does that reads a file."""
 
 
 class Node(NamedTuple):
@@ -269,18 +272,13 @@ def by_value(kind: _Class) -> _Class:
 
 def planned(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function with plans of its calls; a decorator."""
-    call = Planned(lambda args, named: function(*args, **named), creates=creates(inspect.signature(function)))
+    call = Planned(lambda args, named: function(*args, **named), creates=function.__name__ in CREATING)
 
     @wraps(function)
     def with_plans(*args: Any, **named: Any) -> Any:
         return call(args, named)
 
     return with_plans
-
-
-def creates(signature: inspect.Signature) -> bool:
-    """True for a function that takes a device on which to make arrays."""
-    return "device" in signature.parameters
 
 
 def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan | None:
