@@ -234,7 +234,7 @@ def unit() -> Iterator[tuple[Callable[[str], float | None], str]]:
                 remove = ["git", "worktree", "remove", "--force", str(tree)]
                 undo.callback(subprocess.run, remove, cwd=HERE, capture_output=True, check=False)
                 folder, said = tree, f"a bare launch of commit {UNIT}"
-        words = [sys.executable, str(HERE / "bare_launch.py"), str(folder)]
+        words = [sys.executable, str(HERE / "unit_calls.py"), str(folder)]
         child = undo.enter_context(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         undo.callback(child.terminate)
         assert child.stdin is not None

@@ -50,7 +50,7 @@ BENCHMARKS = {
 # The others, with the reason why nothing is recorded.
 LEFT_OUT = {
     "amd": "compiles without a device; its kernels are in the table in any case",
-    "bare_launch": "a part of host.py",
+    "unit_calls": "a part of host.py",
     "compilers": "is the table",
     "mutations": "compiles damaged modules on purpose",
     "programs": "compiles random kernels, which are without end",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -161,8 +162,9 @@ def test_a_series_that_fails_is_the_error_of_its_results(gpu: vc.Runtime) -> Non
     def fail(recorder: Any) -> None:
         raise ZeroDivisionError("it was cut short")
 
+    series: Any = SimpleNamespace(commands=[(fail, ())], repeated=None, costs=[])
     with pytest.raises(ZeroDivisionError):
-        gpu.scheduler.enqueue_series([(fail, ())], [x.span], [y.span], [])
+        gpu.scheduler.enqueue_series(series, [x.span], [y.span])
     with pytest.raises(ZeroDivisionError, match="it was cut short"):
         x.numpy()
     assert not (y + x.fill(0)).numpy().any()

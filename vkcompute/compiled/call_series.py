@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
@@ -45,20 +46,22 @@ class Layout(NamedTuple):
 
 
 class _Commands:
-    """The commands of a series for the addresses of its buffers.
+    """The commands of a series for the addresses of its buffers: a `CommandSeries`.
 
     Args:
+        work: the steps of the series.
         kept: what they need.
 
     Attributes:
-        commands: methods of `Recorder`, with their arguments.
-        repeated: the same as one command, from the third launch on.
+        repeated: the commands as one, from the third launch on.
     """
 
-    __slots__ = ("_kept", "_n_launches", "commands", "repeated")
+    __slots__ = ("_kept", "_n_launches", "commands", "costs", "n_tasks", "nbytes_copied", "repeated")
 
-    def __init__(self, commands: Sequence[Command], kept: Sequence[Any]) -> None:
+    def __init__(self, commands: Sequence[Command], work: Sequence[Any], kept: Sequence[Any]) -> None:
         self.commands, self._kept, self._n_launches = commands, kept, 0
+        self.costs = [step.cost for step in work if type(step) is Launch and step.cost is not NOTHING]
+        self.n_tasks, self.nbytes_copied = len(work), sum([step.nbytes for step in work])
         self.repeated: RepeatedCommands | None = None
 
     def count(self, runtime: Runtime) -> None:
@@ -88,8 +91,7 @@ class Series:
     """
 
     __slots__ = (
-        "_allocated", "_barriers", "_constants", "_copied", "_costs", "_freed", "_reads", "_slots", "_steps", "_work",
-        "_writes", "written",
+        "_allocated", "_barriers", "_constants", "_freed", "_reads", "_slots", "_steps", "_work", "_writes", "written",
     )  # fmt: skip
 
     def __init__(self, steps: Sequence[Step], slot: int, layout: Layout) -> None:
@@ -104,8 +106,6 @@ class Series:
         self._freed = [step.slot for step in steps if type(step) is Free and step.slot not in moved]
         if layout.nbytes:
             self._freed.append(slot)
-        self._costs = [work.cost for work in self._work if type(work) is Launch and work.cost is not NOTHING]
-        self._copied = sum([work.nbytes for work in self._work])
         self.written = [at for step in steps for at in getattr(step, "written", ())]
         self._barriers = barriers_between(self._work, slot)
         own = [(at, 0, nbytes) for at, nbytes in self._allocated if nbytes]
@@ -140,11 +140,11 @@ class Series:
             return False
         writes = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._writes]
         reads = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._reads]
-        n = len(self._work)
         if known.repeated is None:
             known.count(runtime)
-        scheduler, commands = runtime.scheduler, known.commands
-        if not scheduler.enqueue_series(commands, writes, reads, self._costs, n, self._copied, known.repeated):
+        scheduler = runtime.scheduler
+        enqueue = scheduler.enqueue_series_locked if memory.is_locked else scheduler.enqueue_series
+        if not enqueue(known, writes, reads):
             return False
         for at in self._freed:
             buffers[at] = None
@@ -162,7 +162,7 @@ class Series:
                 if has_barrier:
                     commands.append(_BARRIER)
                 commands += work.commands(memory, kept)
-            made = _Commands(commands, kept)
+            made = _Commands(commands, self._work, kept)
             if sum([work.n_regions for work in self._work if type(work) is Copy]) <= _MOST_REGIONS:
                 runtime.plans[key] = made
             return made
@@ -262,16 +262,14 @@ _ALIGNMENT = max(PADDING, 256)
 
 
 def reads_from_before(work: Sequence[Any]) -> list[Part]:
-    """Returns the parts that steps read, but for those that one of the steps before has written."""
-    reads, written = list[Part](), list[Part]()
-    for step in work:
-        reads += [part for part in step.reads if not any(_contains(whole, part) for whole in written)]
-        written += step.writes
+    """Returns the parts that steps read, but for those that steps before have written."""
+    reads, histories = list[Part](), defaultdict[int, AccessHistory](AccessHistory)
+    for number, step in enumerate(work, 1):
+        for at, start, stop in step.reads:
+            reads += [(at, *part) for part in histories[at].unwritten(start, stop)]
+        for at, start, stop in step.writes:
+            histories[at].write(start, stop, 0, number, {})
     return reads
-
-
-def _contains(whole: Part, part: Part) -> bool:
-    return whole[0] == part[0] and whole[1] <= part[1] and part[2] <= whole[2]
 
 
 def barriers_between(work: Sequence[Any], temporary: int = -1) -> list[bool]:
@@ -281,15 +279,15 @@ def barriers_between(work: Sequence[Any], temporary: int = -1) -> list[bool]:
         temporary: the slot of temporary memory, where a step may also write the padding behind its elements: others
             have had their elements there.
     """
-    histories: dict[int, AccessHistory] = {}
+    histories = defaultdict[int, AccessHistory](AccessHistory)
     barriers, ordered = list[bool](), 0
     for number, step in enumerate(work, 1):
         dependencies: Dependencies = {}
         for at, start, end in step.writes:
             stop = -(-end // PADDING) * PADDING if at == temporary else end
-            histories.setdefault(at, AccessHistory()).write(start, stop, 0, number, dependencies)
+            histories[at].write(start, stop, 0, number, dependencies)
         for at, start, stop in step.reads:
-            histories.setdefault(at, AccessHistory()).read(start, stop, 0, number, dependencies)
+            histories[at].read(start, stop, 0, number, dependencies)
         barriers.append(dependencies.get(0, 0) > ordered)
         if barriers[-1]:
             ordered = number - 1

@@ -36,6 +36,7 @@ class Memory:
     Args:
         arrays: the arguments, which have memory.
         n_own: the number of slots behind theirs.
+        is_locked: True if the caller has the device's lock while steps run, as for `Scheduler.enqueue_locked`.
 
     Attributes:
         runtime: the device's.
@@ -43,10 +44,10 @@ class Memory:
         bases: the first byte of each slot in its buffer.
     """
 
-    __slots__ = ("bases", "buffers", "runtime")
+    __slots__ = ("bases", "buffers", "is_locked", "runtime")
 
-    def __init__(self, runtime: Runtime, arrays: Sequence[Array], n_own: int) -> None:
-        self.runtime = runtime
+    def __init__(self, runtime: Runtime, arrays: Sequence[Array], n_own: int, *, is_locked: bool = False) -> None:
+        self.runtime, self.is_locked = runtime, is_locked
         self.buffers: list[Any] = [*map(_BUFFER, arrays)]
         if None in self.buffers:
             self.buffers = [x.buffer for x in arrays]  # raises the error of a closed one
@@ -186,7 +187,9 @@ class Launch:
         """Launches the kernel."""
         command, sets, spans = self._command(memory)
         keep, n_writes = (self._kernel, sets, self.cost, ()), self._n_writes
-        memory.runtime.scheduler.enqueue(command, spans[:n_writes], spans[n_writes:], None, keep)
+        scheduler = memory.runtime.scheduler
+        enqueue = scheduler.enqueue_locked if memory.is_locked else scheduler.enqueue
+        enqueue(command, spans[:n_writes], spans[n_writes:], None, keep)
 
     def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
         """Returns the commands for the addresses of the buffers, and appends what these need. Requires the lock."""

@@ -202,6 +202,18 @@ class CallTrace:
         extent = None if array.contiguous else (first - array.offset, stop - array.offset)
         return View(slot, start, array.shape, array.strides, array.dtype, array.nbytes, is_whole, extent)
 
+    def copied(self, view: View, constant: Buffer) -> View:
+        """Returns a constant as an array that each call makes: a copy of a buffer with the same content.
+
+        The caller may change the array that the traced call has made.
+        """
+        self._kept[view.slot] = constant
+        self.steps = [Keep(x.slot, constant) if type(x) is Keep and x.slot == view.slot else x for x in self.steps]
+        slot, self.n_slots = self.n_slots - 1, self.n_slots + 1  # before that for temporary memory
+        part, rows = (view.slot, 0, view.nbytes), np.array([(0, 0, view.nbytes)])
+        self.steps += [Allocate(slot, view.nbytes), Copy([(part, rows)], (slot, 0, view.nbytes))]
+        return view._replace(slot=slot, start=0, is_whole=True)
+
     def is_own(self, slot: int) -> bool:
         """True if a slot is memory that each call allocates."""
         return slot >= len(self._arrays) and slot not in self._kept

@@ -92,8 +92,14 @@ class Plan:
         queued = self.enqueue(args, queue)
         return None if queued is None else Future(*queued)
 
-    def enqueue(self, args: Sequence[Any], queue: int | str | None) -> QueuedTask | None:
-        """Launches as `launch`, for callers who need no future."""
+    def enqueue(
+        self, args: Sequence[Any], queue: int | str | None = None, *, is_locked: bool = False
+    ) -> QueuedTask | None:
+        """Launches as `launch`, for callers who need no future.
+
+        Args:
+            is_locked: True for a caller who has the device's lock, as for `Scheduler.enqueue_locked`.
+        """
         kernel, specialization = self._kernel(), self.found()
         if kernel is None or specialization is None or (scheduler := kernel.runtime.scheduler).recordings:
             return None
@@ -113,7 +119,8 @@ class Plan:
         else:
             writes, reads = [*map(_SPAN, self._written(args))], [*map(_SPAN, self._read(args))]
         keep = kernel, self._sets, self._cost, bound if self._binds_twice else ()
-        return scheduler.enqueue(command, writes, reads, queue, keep)
+        enqueue = scheduler.enqueue_locked if is_locked else scheduler.enqueue
+        return enqueue(command, writes, reads, queue, keep)
 
     def _commanded(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
         """Returns the command with the numbers among the arguments; None if they do not suit the kernel."""

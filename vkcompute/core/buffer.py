@@ -16,7 +16,10 @@ PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 by
 
 
 class Reader(Protocol):
-    """A reference to a user of the content of a buffer, which is called back before that changes."""
+    """A reference to a user of the content of a buffer, which is called back before that changes.
+
+    Its hash is that of its identity.
+    """
 
     def __call__(self) -> object:
         """Returns the user; None once it is gone."""
@@ -46,7 +49,7 @@ class Buffer:
         nbytes: its size, a multiple of `PADDING`.
         address: the host address of byte 0, or 0 if it is not host-visible.
         history: the scheduler's access history of the buffer, or None.
-        readers: those that still need the content, by their own ids.
+        readers: those that still need the content, as the keys of a dict.
     """
 
     __slots__ = (
@@ -87,7 +90,7 @@ class Buffer:
                 history.hand_over(self.used_bytes or 1)
             self.block, self.offset = memory.allocations[0]
             self.location, self.address, self.history = memory.location, memory.address, history
-            self.readers: dict[int, Reader] = {}
+            self.readers: dict[Reader, None] = {}
             key = id(self)
             self._open = True  # indivisible from the next line
             live[key] = "Buffer"
@@ -101,7 +104,7 @@ class Buffer:
     def add_reader(self, reader: Reader) -> None:
         """Registers a reader, which is called back before the buffer is overwritten."""
         readers = self.readers
-        readers[id(reader)] = reader
+        readers[reader] = None
         if not len(readers) % _PRUNE_AFTER:
             self._drop_done()
 
@@ -112,17 +115,17 @@ class Buffer:
         overwrites the buffer calls this with the device's lock, and keeps it until the write is ordered before later
         reads.
         """
-        before: list[int] = []
-        while self.readers and (keys := list(self.readers)) != before:
-            for reader in reversed(list(self.readers.values())):
+        before: list[Reader] = []
+        while self.readers and (readers := list(self.readers)) != before:
+            for reader in reversed(readers):
                 reader.before_overwriting()
             self._drop_done()
-            before = keys
+            before = readers
 
     def _drop_done(self) -> None:
-        for key, reader in list(self.readers.items()):
+        for reader in list(self.readers):
             if reader() is None or reader.is_done:
-                self.readers.pop(key, None)  # no other reader has the key, as long as there is this one
+                self.readers.pop(reader, None)
 
     def close(self) -> None:
         """Frees the range after its last use. A second call does nothing."""

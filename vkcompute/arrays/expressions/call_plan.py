@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,15 +19,20 @@ from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, t
 from vkcompute.compiled.call_steps import Keep, Memory, Step, View
 from vkcompute.compiled.call_trace import CallTrace
 from vkcompute.dtypes import process_float, scoped_float
-from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.memory.array import Array, copied
+from vkcompute.runtime.runtime import Runtime, current_runtime
 from vkcompute.runtime.scheduling import current
 
+_Class = TypeVar("_Class", bound=type)
 _MOST_ITEMS = 32  # of a sequence
-_BY_VALUE = frozenset([bool, int, str, type(None), type(Ellipsis), type, np.dtype, *[
+_BY_VALUE = {bool, int, str, type(None), type(Ellipsis), type, np.dtype, *[
     type(np.dtype(name)) for name in ("?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "F", "D")
-]])  # fmt: skip
+]}  # fmt: skip
 """Types of arguments that are a part of the key as they are."""
+CREATING = frozenset(
+    "arange empty eye fftfreq full geomspace identity indices linspace logspace ones rfftfreq tri zeros".split()
+)
+"""Functions that make arrays of nothing but their arguments, as no function does that reads a file."""
 
 
 class Node(NamedTuple):
@@ -96,8 +101,9 @@ class CallPlan:
     def _lazy(self, runtime: Runtime, root: Node, leaves: Sequence[Array]) -> Array:
         """Makes the only result, a lazy array, without the others that only it needs."""
         origin = Origin(self, runtime, leaves)
-        array = Array.lazy(runtime, root.shape, root.dtype, root.expression.on(None, origin))
-        origin.reader = reader = runtime.pending[id(array)]
+        expression = root.expression.on(None, origin)
+        array = Array.lazy(runtime, root.shape, root.dtype, expression)
+        origin.reader = reader = expression.reader
         for leaf in leaves:
             (leaf._buffer or leaf.buffer).add_reader(reader)
         if not lazy.fuses:
@@ -143,6 +149,8 @@ class _Results:
         self.values: list[Any] = []
         self._trace, self._arrays = trace, arrays
         self._indices: dict[int, int] = {}
+        self._constants: dict[int, Array] = {}
+        self._copied = set[int]()
 
     def of(self, result: Any) -> Any:
         """Returns a result by the values from which a call makes it."""
@@ -160,7 +168,24 @@ class _Results:
             value = self._value(array, is_result=is_result)
             at = self._indices[id(array)] = len(self.values)
             self.values.append(value)
+        elif is_result and type(self.values[at]) is Array:  # a constant, which the caller may change
+            raise UnknownKeyError
         return at
+
+    def _constant(self, array: Array, view: View, *, is_result: bool) -> Any:
+        """Returns a constant: itself as an operand, and a copy of all of it as a result, which the caller may change.
+
+        One that is both, or that has several views, is refused.
+        """
+        before = self._constants.setdefault(view.slot, array)
+        if before is not array and (is_result or view.slot in self._copied):
+            raise UnknownKeyError
+        if not is_result:
+            return array
+        if not array.contiguous or view.nbytes != array.buffer.used_bytes:
+            raise UnknownKeyError
+        self._copied.add(view.slot)
+        return self._trace.copied(view, copied(array).buffer)
 
     def _value(self, array: Array, *, is_result: bool) -> Any:
         argument = next((at for at, x in enumerate(self._arrays) if x is array), None)
@@ -169,9 +194,11 @@ class _Results:
         expression: Any = array._expression
         if expression is None:
             view = self._trace.view(array)
+            if view is not None and self._trace.is_constant(view.slot):
+                return self._constant(array, view, is_result=is_result)
             if view is None or (is_result and not self._trace.is_own(view.slot)):
                 raise UnknownKeyError
-            return array if self._trace.is_constant(view.slot) else view
+            return view
         if not hasattr(expression, "on"):
             raise UnknownKeyError
         operands = [self._index(x) if type(x) is Array else (x,) for x in expression.operands]
@@ -187,10 +214,11 @@ class Planned:
 
     Args:
         function: computes the results from the arguments, by position and by name.
+        creates: True if it makes arrays on the current runtime when no argument is an array.
     """
 
-    def __init__(self, function: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[[tuple[Any, ...], dict[str, Any]], Any], *, creates: bool = False) -> None:
+        self._function, self._creates = function, creates
         self._plans = CallPlans(CallPlan)
 
     def __call__(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -204,7 +232,7 @@ class Planned:
             key = None
         if key is None:
             return self._function(args, named)
-        runtime: Any = arrays[0].runtime
+        runtime: Any = arrays[0].runtime if arrays else current_runtime()
         if current.leads_elsewhere(runtime):  # a function such as `zeros_like` makes its result there
             return self._function(args, named)
         plan = self._plans.get(runtime, key)
@@ -217,13 +245,13 @@ class Planned:
         return result
 
     def _key(self, args: tuple[Any, ...], named: Mapping[str, Any], arrays: list[Array]) -> tuple[Any, ...] | None:
-        """Returns the key of a call, and appends its arrays; None without arrays, or with those of two runtimes."""
+        """Returns the key of a call, and appends its arrays; None if it has no plan, as with arrays of two runtimes."""
         key: list[Any] = [self, scoped_float.get(), process_float[0]]
         _add(key, args, arrays)
         for name, value in named.items():
             key.append(name)
             _add(key, (value,), arrays)
-        if not arrays:
+        if not (arrays or self._creates):
             return None
         if len(arrays) > 1:
             runtime = arrays[0].runtime
@@ -236,9 +264,15 @@ class Planned:
         return tuple(key)
 
 
+def by_value(kind: _Class) -> _Class:
+    """Makes objects of a class parts of keys as they are, equal by identity; a decorator."""
+    _BY_VALUE.add(kind)
+    return kind
+
+
 def planned(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function with plans of its calls; a decorator."""
-    call = Planned(lambda args, named: function(*args, **named))
+    call = Planned(lambda args, named: function(*args, **named), creates=function.__name__ in CREATING)
 
     @wraps(function)
     def with_plans(*args: Any, **named: Any) -> Any:

@@ -78,13 +78,13 @@ class ComputePlan:
         """Runs the steps, and returns the memory of the first node; gives others theirs. Requires the device's lock."""
         if self._order is not None:
             leaves = [leaves[at] for at in self._order]
-        memory = Memory(runtime, leaves, self._n_slots - len(leaves))
+        memory = Memory(runtime, leaves, self._n_slots - len(leaves), is_locked=True)
         for step in self._steps:
             step.run(memory)
         first, *others = self._views
         for node, view in zip(nodes[1:], others, strict=True):
             expression = node._expression
-            if view is not None and expression is not None and id(node) in runtime.pending:  # others are inner ones
+            if view is not None and expression is not None and expression.reader is not None:  # no inner one
                 made = view.array(memory)
                 node._take(expression, made.buffer, made.launch_key, made.span)
         assert first is not None
@@ -167,7 +167,7 @@ def _add(key: list[Any], array: Array, leaves: list[Array], nodes: list[Array], 
     nodes.append(array)
     if len(nodes) > _MOST_NODES:
         raise UnknownKeyError
-    key += (expression.signature, array._shape, len(expression.readers) > 1, id(array) in array.runtime.pending)
+    key += (expression.signature, array._shape, len(expression.readers) > 1, expression.reader is None)
     for operand in expression.operands:
         if type(operand) is not Array:
             key += (type(operand), operand.tobytes())

@@ -37,14 +37,16 @@ class Lazy:
     Attributes:
         structure: what all expressions of the same operations on operands of the same kinds have in common.
         operands: arrays and NumPy scalars.
+        reader: the weak reference to the lazy array by which others know it; None for one that only others have.
         readers: weak references to the lazy arrays that have the result as an operand, once per operand.
         origin: makes the operands of an array that a plan of calls has made, when they are needed; else None.
     """
 
-    __slots__ = ("operands", "origin", "readers", "structure")
+    __slots__ = ("operands", "origin", "reader", "readers", "structure")
 
     def __init__(self, structure: Structure, operands: Sequence[Any] | None, origin: Origin | None = None) -> None:
         self.structure, self.origin = structure, origin
+        self.reader: Any = None
         self.readers: list[Any] = []
         if operands is not None:
             self.operands = operands
@@ -77,24 +79,21 @@ class Lazy:
             return computed(array, _computed)
         if not (structure.has_complex or scheduler.recordings or scheduler.tracers or scheduler.moves):
             # The operands of a single step are in memory: what is computed does not become lazy again.
-            parameters = self.operands if structure.n_steps == 1 else self._parameters(array)
+            parameters: Sequence[Any] = self.operands if structure.n_steps == 1 else self._parameters(array._shape)
             if parameters:
-                numbers, keys = structure.numbers, [*map(id, parameters)]
-                distinct = dict(zip(keys, parameters, strict=True))
-                if len(distinct) < len(keys):
-                    order = dict(zip(distinct, numbers, strict=False))
-                    numbers, parameters = tuple(map(order.__getitem__, keys)), [*distinct.values()]
-                launcher = structure.launchers.get(numbers) or structure.launcher(numbers)
-                return launcher.computed(tuple(parameters), array)
+                keys = [*map(id, parameters)]
+                pattern = tuple(map(keys.index, keys))
+                pick, launcher = structure.launchers.get(pattern) or structure.launcher(pattern)
+                return launcher.computed(pick(parameters), array)
         return _computed(array)
 
-    def _parameters(self, array: Array) -> Sequence[Any]:
-        """Returns the parameters of the structure's kernel, which computes an array; none if it needs another one.
+    def _parameters(self, shape: tuple[int, ...]) -> Sequence[Any]:
+        """Returns the parameters of the structure's kernel, for an array of a shape; none if it needs another one.
 
         So it is if a lazy operand has other readers, has another shape, or has been computed meanwhile.
         """
-        parameters = list[Any]()
-        return parameters if self._add_parameters(array._shape, parameters) == self.structure.n_steps else []
+        parameters: list[Any] = []
+        return parameters if self._add_parameters(shape, parameters) == self.structure.n_steps else ()
 
     def _add_parameters(self, shape: tuple[int, ...], parameters: list[Any]) -> int:
         """Adds the parameters, and returns the number of steps; 0 or less if the structure's kernel does not suit."""
@@ -102,10 +101,13 @@ class Lazy:
         for operand in self.operands:
             if type(operand) is not Array or (inner := operand._expression) is None or type(inner) is not Lazy:
                 parameters.append(operand)
-            elif len(inner.readers) == 1 and operand._shape == shape:
-                n_steps += inner._add_parameters(shape, parameters)
-            else:
+            elif len(inner.readers) != 1 or operand._shape != shape:
                 return -MOST_STEPS
+            elif inner.structure.n_steps == 1:
+                parameters += inner.operands
+                n_steps += 1
+            else:
+                n_steps += inner._add_parameters(shape, parameters)
         return n_steps
 
 
@@ -147,7 +149,7 @@ def reduction_of(array: Array, parameters: Iterable[Any]) -> Any:
         return None
     (inner,) = arrays
     reduction: Any = inner._expression
-    if reduction is None or id(inner) in inner.runtime.pending or inner._shape != array._shape:
+    if reduction is None or reduction.reader is not None or inner._shape != array._shape:
         return None
     return reduction if len(reduction.readers) == 1 and reduction.takes_more else None
 
@@ -185,19 +187,19 @@ def pending(
     array = Array.lazy(context, shape, dtype, expression)
     if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
         tracer.made(array)
-    reference = context.pending[id(array)]
+    reader = expression.reader
     for operand in operands:
         if type(operand) is not Array:
             continue
-        if (expression := operand._expression) is not None:
-            if len(expression.readers) < _MOST_READERS:
-                expression.readers.append(reference)
+        if (inner := operand._expression) is not None:
+            if len(inner.readers) < _MOST_READERS:
+                inner.readers.append(reader)
             else:
                 operand.compute()  # else it could be computed with each of any number of readers
             if operand._expression is not None:
                 continue
         # in memory, also if another thread has computed it meanwhile
-        (operand._buffer or operand.buffer).add_reader(reference)
+        (operand._buffer or operand.buffer).add_reader(reader)
     if not fuses:
         array.compute()
     return array

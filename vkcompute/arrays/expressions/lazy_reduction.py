@@ -35,14 +35,15 @@ class LazyReduction:
         array: the array that is reduced.
         axes: the axes that are reduced; a tuple.
         dtype: the dtype in which elements are combined.
-        readers, depth, signature, origin: as of `Lazy`.
+        reader, readers, depth, signature, origin: as of `Lazy`.
     """
 
-    __slots__ = ("array", "axes", "depth", "dtype", "origin", "readers", "row", "signature")
+    __slots__ = ("array", "axes", "depth", "dtype", "origin", "reader", "readers", "row", "signature")
 
     def __init__(self, row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
         self.readers: list[Any] = []
+        self.reader: Any = None
         self.origin: Origin | None = None
         self.signature = row, axes, dtype.char
         expression: Any = array._expression
@@ -58,7 +59,7 @@ class LazyReduction:
         other = LazyReduction.__new__(LazyReduction)
         other.origin = origin
         other.row, other.axes, other.dtype, other.signature = self.row, self.axes, self.dtype, self.signature
-        other.depth, other.readers = self.depth, []
+        other.depth, other.reader, other.readers = self.depth, None, []
         if operands:
             (other.array,) = operands
         return other

@@ -6,7 +6,8 @@ once: the steps of the kernel, and its launcher.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ _structures: BoundedCache[tuple[Any, ...], Structure] = BoundedCache(4096)
 _launchers: BoundedCache[tuple[Step, ...], ElementLauncher] = BoundedCache(1024)
 
 
+_Launcher = tuple[Callable[[Sequence[Any]], Sequence[Any]], ElementLauncher]
+
+
 class Structure:
     """An operation on operands of certain kinds.
 
@@ -39,7 +43,6 @@ class Structure:
         cost: of computing an element, compared with an addition.
         depth: the number of reductions that are nested in it.
         has_complex: True if a parameter or the result is complex, which kernels take as two.
-        numbers: of the parameters, if they are distinct.
         is_too_large: True if a kernel should not compute all of it.
         launchers: of its kernels, by their parameters: see `launcher`.
         signature: equal for the same operation, whatever the kinds of the operands are.
@@ -47,7 +50,7 @@ class Structure:
 
     def __init__(self, operation: str, dtype: str, result: str, parts: Sequence[Any]) -> None:
         self.operation, self.dtype, self.result, self.parts = operation, dtype, result, parts
-        self.launchers: dict[tuple[int, ...], ElementLauncher] = {}
+        self.launchers: dict[tuple[int, ...], _Launcher] = {}
         self.signature = operation, dtype, len(parts)
         inner = [part for part in parts if type(part) is Structure]
         reductions = [part for part in parts if type(part) is tuple]
@@ -59,20 +62,21 @@ class Structure:
         self.depth: int = max([part.depth for part in inner] + [depth for _, depth in reductions], default=0)
         kinds = [result, *[part[0] if type(part) is tuple else part for part in parts]]
         self.has_complex: bool = not _COMPLEX.isdisjoint(kinds) or any(part.has_complex for part in inner)
-        self.numbers = tuple(range(self.n_arrays + self.n_scalars))
         self.is_too_large = self.n_steps > MOST_STEPS or self.n_arrays > MOST_ARRAYS or self.n_scalars > MOST_SCALARS
 
-    def launcher(self, numbers: tuple[int, ...]) -> ElementLauncher:
-        """Returns the launcher of its kernel.
+    def launcher(self, pattern: tuple[int, ...]) -> _Launcher:
+        """Returns a function that picks the parameters of its kernel from the operands, and the launcher.
 
         Args:
-            numbers: of the parameters, by the operands that are no structures, in order: several may be the same array.
+            pattern: for each operand that is no structure, in order, the number of the first one that is the same.
         """
-        launcher = self.launchers.get(numbers)
+        launcher = self.launchers.get(pattern)
         if launcher is None:
+            first = sorted({*pattern})
             steps: list[Step] = []
-            self._add(steps, iter(numbers))
-            launcher = self.launchers[numbers] = launcher_of(tuple(steps), len({*numbers}))
+            self._add(steps, iter([first.index(number) for number in pattern]))
+            pick = itemgetter(*first) if len(first) > 1 else itemgetter(slice(0, 1))
+            launcher = self.launchers[pattern] = pick, launcher_of(tuple(steps), len(first))
         return launcher
 
     def _add(self, steps: list[Step], numbers: Iterator[int]) -> int:

@@ -89,6 +89,16 @@ def operator_method(name: str, otherwise: Callable[[Array, Any], Any]) -> Callab
         if type(other) is not Array and type(other) not in _NUMBERS:
             return otherwise(self, other)
         try:
+            if type(other) is Array and (context := self.runtime) is other.runtime and self._shape == other._shape:
+                one: Any = self._expression
+                two: Any = other._expression
+                kinds = (
+                    self._dtype.char if one is None else one.structure if type(one) is Lazy else lazy.part_of(self),
+                    other._dtype.char if two is None else two.structure if type(two) is Lazy else lazy.part_of(other),
+                )
+                known = context.types.get((name, scoped_float.get(), process_float[0], *kinds))
+                if known is not None and (structure := known[1]) is not None:
+                    return lazy.of_structure(structure, (self, other), self._shape, known[0].result, context)
             return apply(name, self, other)
         except Exception as error:
             shorten_traceback(error)
@@ -344,7 +354,7 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     out.compute()
     lazy.compute_unrecorded(value)
     if fresh and out.buffer.readers:  # else it would be computed for itself, too
-        out.buffer.readers.pop(id(out.runtime.pending.get(id(value))), None)
+        out.buffer.readers.pop(getattr(value.expression, "reader", None), None)
     if value.runtime is not out.runtime or not lazy.compute_into(value, out):
         alike = (value.offset, value.strides) == (out.offset, out.strides)
         copy_elements(value.copy() if not alike and value.overlaps(out) else value, out)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.expressions.call_plan import Planned, planned
+from vkcompute.arrays.expressions.call_plan import CREATING, Planned, planned
 from vkcompute.arrays.functions.called_names import add_public, name_caller, named
 from vkcompute.arrays.functions.creation import beside
 from vkcompute.dtypes import SMALL_FLOATS
@@ -127,7 +127,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
             given[leading[0]] = beside(given[leading[0]], values, runtime)
         return function(*bound.args, **bound.kwargs)
 
-    plan = Planned(placed)
+    plan = Planned(placed, creates=function.__name__ in CREATING)
     return call
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from vkcompute.arrays.algorithms import axis_reductions, gather, scans, scatter, sorting
 from vkcompute.arrays.algorithms.lines import Axis, axis_of, count_up, flat, reduced_axes
 from vkcompute.arrays.algorithms.selection import flatnonzero
+from vkcompute.arrays.expressions.call_plan import by_value, planned
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, dtype_with_out, operand_dtype, written
 from vkcompute.arrays.expressions.ufunc import where as choose
 from vkcompute.arrays.functions import indexing, reductions
@@ -175,6 +176,7 @@ class Ufunc:
 _OPERANDS = NUMBERS | {Array}
 
 
+@by_value
 @named_methods
 class BinaryUfunc(Ufunc):
     """A function of two elements, and its uses along axes."""
@@ -247,6 +249,7 @@ class BinaryUfunc(Ufunc):
             raise TypeError(f"{name}: initial is an integer; got {initial!r}")
         return self(result, asarray(np.asarray(start.tolist(), result.dtype), device=result.runtime))
 
+    @planned
     def accumulate(
         self, array: Array, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None
     ) -> Array:
@@ -338,6 +341,7 @@ class BinaryUfunc(Ufunc):
         else:
             _combine_at(self._row, array, indices, given)
 
+    @planned
     def reduceat(
         self, array: Array, indices: Any, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None
     ) -> Array:

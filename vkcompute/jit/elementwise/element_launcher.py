@@ -326,8 +326,10 @@ class ElementLauncher:
         self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if specialization.single else outs
 
-    def computed(self, args: tuple[Any, ...], like: Array) -> Array:
+    def computed(self, args: Sequence[Any], like: Array) -> Array:
         """Launches the function, while nothing is recorded or traced; returns the result as a new array.
+
+        Requires the device's lock.
 
         Args:
             args: as many as the function has parameters: arrays in memory and numbers.
@@ -339,8 +341,8 @@ class ElementLauncher:
         bound = *args, out
         keys = [arg.launch_key if type(arg) is Array else type(arg) for arg in bound]
         plan = runtime.plans.get((self._arguments.plan_key, *keys))
-        if plan is None or plan.enqueue(bound, None) is None:
-            self(args, {}, out)
+        if plan is None or plan.enqueue(bound, is_locked=True) is None:
+            self(tuple(args), {}, out)
         return out
 
     def _new_results(self, args: tuple[Any, ...], keys: list[Any]) -> tuple[tuple[Array, ...], Any]:
@@ -353,7 +355,8 @@ class ElementLauncher:
                 known = arg.runtime.plans.get((self._results_key, *keys))
                 if known is None or (like := known[0]()) is None:
                     break
-                runtime, outs = arg.runtime, list[Array]()
+                runtime = arg.runtime
+                outs: list[Array] = []
                 for shape, dtype, nbytes in known[1]:
                     out = Array.whole(runtime, runtime.device.result_buffer(nbytes), shape, dtype, nbytes)
                     outs.append(out)

@@ -287,7 +287,7 @@ class ReduceLauncher:
         final: tuple[Any, ...] | None,
     ) -> list[Launched]:
         """Launches the stages; a recording graph owns the intermediate results."""
-        launched = list[Launched]()
+        launched: list[Launched] = []
         programs, exact = self._first, is_exact(args, key[2])
         for stage in planned:
             last = stage is planned[-1]

@@ -59,6 +59,8 @@ class GraphRecording(Recording):
         self.staging, self.copied, self.ranges, self.pin = staging, copied, ranges, pin
         self.reads = [span for span in self.reads if span[0] not in own]
         self.writes = [span for span in self.writes if span[0] not in own] + [whole(buffer) for buffer in own]
+        written = {*self.writes}
+        self.unwritten = [span for span in self.reads if span not in written]
         pool.release_with(self, self.handle)
 
 

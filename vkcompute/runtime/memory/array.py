@@ -390,14 +390,15 @@ class Restored:
 
     Attributes:
         host: the elements.
-        readers, depth: as of other expressions.
+        depth, reader, readers: as of other expressions.
     """
 
-    __slots__ = ("depth", "host", "readers")
+    __slots__ = ("depth", "host", "reader", "readers")
 
     def __init__(self, host: HostArray) -> None:
         self.host = host
         self.readers: list[Any] = []
+        self.reader: Any = None
         self.depth = 0
 
     def compute(self, array: Array) -> Array:

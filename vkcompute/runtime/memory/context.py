@@ -32,7 +32,8 @@ class Context(Handle):
         device: the device.
         plans: of repeated launches, by the launcher and by the launch keys and types of the arguments.
         types: dtypes of the results of operations, by the operation and the dtypes of the operands.
-        pending: the arrays that are still to be computed, by id.
+        pending: references to the arrays that are still to be computed, as the keys of a dict, in their order.
+        forget: removes one of these.
         alignment: what all bindings' offsets are multiples of, and elements' on which kernels begin; a power of two.
     """
 
@@ -45,7 +46,8 @@ class Context(Handle):
         self._kernels: BoundedCache[Hashable, Any] = BoundedCache(_MAX_KERNELS)
         self.plans: BoundedCache[Hashable, Any] = BoundedCache(_MAX_PLANS)
         self.types: BoundedCache[Hashable, Any] = BoundedCache(_MAX_PLANS)
-        self.pending: dict[int, Reader] = {}
+        self.pending: dict[Reader, None] = {}
+        self.forget: Callable[[Reader], None] = self.pending.pop
         limits = device.physical.limits
         self.alignment: int = max(16, *[limits[f"min{kind}BufferOffsetAlignment"] for kind in _KINDS])
 
@@ -70,7 +72,7 @@ class Context(Handle):
 
     def compute_pending(self) -> None:
         """Computes all arrays that are still to be computed."""
-        for reference in reversed(list(self.pending.values())):
+        for reference in reversed(list(self.pending)):
             reference.compute()
 
     def flush(self) -> None:
@@ -144,6 +146,8 @@ class Reader(weakref.ref[Any]):
     """A weak reference to a lazy array. A buffer calls it back before it is overwritten."""
 
     __slots__ = ()
+    __hash__ = object.__hash__  # those of `weakref.ref` are the array's
+    __eq__ = object.__eq__
 
     @property
     def is_done(self) -> bool:

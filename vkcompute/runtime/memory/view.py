@@ -61,9 +61,11 @@ class Expression(Protocol):
 
     Attributes:
         readers: the arrays that are to be computed from the array.
+        reader: the reference to the array in `Context.pending`; None if nobody has the array but other expressions.
     """
 
     readers: list[Reader]
+    reader: Reader | None
 
     def compute(self, array: Any) -> StridedView:
         """Returns new memory with the elements of `array`, which holds the expression. Requires the device's lock."""
@@ -149,8 +151,9 @@ class StridedView:
             self.runtime = runtime
             if runtime.scheduler.recordings:
                 runtime.own(self)
-            key, pending = id(self), runtime.pending
-            pending[key] = Reader(self, partial(pending.pop, key))
+            reader = Reader(self, runtime.forget)
+            runtime.pending[reader] = None
+            expression.reader = reader
         return self
 
     @classmethod
@@ -202,9 +205,10 @@ class StridedView:
         elif name in _MEMORY:
             self.compute()
         elif name == "runtime":
-            self.runtime = namespace().current_runtime()
-            pending = self.runtime.pending
-            pending[id(self)] = Reader(self, partial(pending.pop, id(self)))
+            self.runtime = runtime = namespace().current_runtime()
+            if (expression := self._expression) is not None:
+                expression.reader = Reader(self, runtime.forget)
+                runtime.pending[expression.reader] = None
         elif isinstance(attribute := getattr(type(self), name, None), property):
             return attribute.__get__(self)  # raises its own AttributeError again, which led here
         else:

@@ -146,14 +146,15 @@ class AccessHistory:
         self.written = False
         if self.other_uses:
             self.other_uses = {}
-        segments, uses = self._segments, dict[int, int]()
+        segments = self._segments
         if len(segments) == 1:  # the common case: the segment stays, with its reads
             segment = segments[0]
-            uses = segment.reads
+            uses: Dependencies = segment.reads
             if segment.written > uses.get(segment.writer, 0):
                 uses[segment.writer] = segment.written
             segment.start, segment.stop, segment.writer, segment.written = 0, nbytes, 0, 0
             return
+        uses = {}
         for segment in segments:
             if segment.written > uses.get(segment.writer, 0):
                 uses[segment.writer] = segment.written

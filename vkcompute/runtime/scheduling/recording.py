@@ -29,11 +29,12 @@ class Recording:
         commands: it as an array of one, for `Recorder.execute`; None for a primary one, which is submitted itself.
         writes: the bytes that the tasks write.
         reads: the bytes that they read before they write them.
+        unwritten: ranges of `reads` that are none of `writes`: where a task writes, its reads add no dependencies.
         tasks: the tasks.
         cost: of a run.
     """
 
-    __slots__ = ("commands", "cost", "handle", "reads", "tasks", "writes")
+    __slots__ = ("commands", "cost", "handle", "reads", "tasks", "unwritten", "writes")
 
     def __init__(self, pool: CommandPool, tasks: list[Task], limit_s: float | None) -> None:
         self.tasks, self.cost = tasks, _cost(tasks, limit_s)
@@ -69,6 +70,7 @@ class Recording:
         else:
             recorder.end()
         self.writes, self.reads = _merged(task.writes for task in self.tasks), _merged([reads])
+        self.unwritten = self.reads
 
 
 def _cost(tasks: Sequence[Task], limit_s: float | None) -> Mix:

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from vkcompute import deferred_calls, locks
 from vkcompute.core.buffer import Buffer, compute_readers
-from vkcompute.core.command import RepeatedCommands
 from vkcompute.core.device import Device
 from vkcompute.core.interrupts import takes_lock
 from vkcompute.deferred_calls import waiting
@@ -25,7 +24,7 @@ from vkcompute.runtime.scheduling.future import Future, QueuedTask
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.residency import Residency
-from vkcompute.runtime.scheduling.task import Copy, CopyPart, Fill, Keep, Task, in_place
+from vkcompute.runtime.scheduling.task import CommandSeries, Copy, CopyPart, Fill, Keep, Task, in_place
 from vkcompute.runtime.scheduling.tracing import Tracer
 
 # A batch is submitted when something waits for it, when it has this many tasks (or fewer, if they take long), or when
@@ -33,6 +32,7 @@ from vkcompute.runtime.scheduling.tracing import Tracer
 # Where `submits_early` is True, a batch is also submitted to an idle queue: see `CommandQueue.n_early`.
 BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
+_REPLAY_TASKS = 8  # that a replay counts as, however many it has: it takes the host as long
 _MAX_MEASURED = 10_000  # tasks in a graph's submit, up to which a profile measures each
 
 
@@ -129,26 +129,37 @@ class Scheduler(CommandQueues):
         keep: Keep,
     ) -> QueuedTask:
         """Launches as `dispatch`, for callers who need no future."""
-        cost, device = keep[2], self.device
+        device = self.device
         if device.is_owned():  # does what `device.lock` does, but records no holder: see `takes_lock`
             device.refuse_interruption(_getframe())
         with device.unguarded_lock:
-            for span in writes:
-                if span[0].readers:
-                    span[0].compute_readers()
-            if queue is None and cost.load <= 1 and self.profile is None and not (self.tracers or self.moves):
-                target = self._begin(writes, reads, None, cost.load)
-                try:
-                    target.recorder.dispatch(*command)  # type: ignore[union-attr]
-                except BaseException as error:
-                    target.fail(error)
-                    raise
-                queued = self._end(target, 0, cost)
-            else:
-                queued = self._enqueue_rare(command, writes, reads, queue, keep)
+            queued = self.enqueue_locked(command, writes, reads, queue, keep)
         if waiting or self.is_ahead:
             self.unlocked()
         return queued
+
+    def enqueue_locked(
+        self,
+        command: Sequence[Any],
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        queue: int | str | None,
+        keep: Keep,
+    ) -> QueuedTask:
+        """Launches as `enqueue`. Requires the device's lock; the caller calls `unlocked` without it."""
+        cost = keep[2]
+        for span in writes:
+            if span[0].readers:
+                span[0].compute_readers()
+        if queue is not None or cost.load > 1 or self.profile is not None or self.tracers or self.moves:
+            return self._enqueue_rare(command, writes, reads, queue, keep)
+        target = self._begin(writes, reads, None, cost.load)
+        try:
+            target.recorder.dispatch(*command)  # type: ignore[union-attr]
+        except BaseException as error:
+            target.fail(error)
+            raise
+        return self._end(target, 0, cost)
 
     def _enqueue_rare(
         self,
@@ -174,23 +185,8 @@ class Scheduler(CommandQueues):
         return self._end(target, 0, cost)
 
     @takes_lock
-    def enqueue_series(
-        self,
-        commands: Sequence[tuple[Callable[..., None], tuple[Any, ...]]],
-        writes: Sequence[Range],
-        reads: Sequence[Range],
-        costs: Sequence[Cost],
-        n: int = 1,
-        n_copied: int = 0,
-        repeated: RepeatedCommands | None = None,
-    ) -> bool:
-        """Launches commands as one task: methods of `Recorder` with their arguments, barriers between them included.
-
-        Args:
-            costs: of those that have one.
-            n: the number of those that are no barriers.
-            n_copied: bytes that copies among them move.
-            repeated: all of them, for queues of its family.
+    def enqueue_series(self, series: CommandSeries, writes: Sequence[Range], reads: Sequence[Range]) -> bool:
+        """Launches commands as one task.
 
         Returns:
             False if each is to be launched as a task: measured, traced, divided, or on buffers that move.
@@ -199,28 +195,33 @@ class Scheduler(CommandQueues):
         if device.is_owned():  # as in `enqueue`
             device.refuse_interruption(_getframe())
         with device.unguarded_lock:
-            for span in writes:
-                if span[0].readers:
-                    span[0].compute_readers()
-            load = sum([cost.load for cost in costs]) if costs else 0.0
-            if load > 1 or self.moves or self.tracers or self.profile is not None:
-                return False
-            target = self._begin(writes, reads, None, load)
-            recorder = target.recorder
-            try:
-                if repeated is not None and repeated.family == target.device_queue.family:
-                    recorder.execute(repeated.handle)  # type: ignore[union-attr]
-                else:
-                    for method, arguments in commands:
-                        method(recorder, *arguments)
-            except BaseException as error:
-                target.fail(error)
-                raise
-            for cost in costs:
-                target.add_cost(cost, 1.0)
-            self._end(target, n_copied, n=n)
+            launched = self.enqueue_series_locked(series, writes, reads)
         if waiting or self.is_ahead:
             self.unlocked()
+        return launched
+
+    def enqueue_series_locked(self, series: CommandSeries, writes: Sequence[Range], reads: Sequence[Range]) -> bool:
+        """Launches as `enqueue_series`. Requires the device's lock; the caller calls `unlocked` without it."""
+        for span in writes:
+            if span[0].readers:
+                span[0].compute_readers()
+        load = sum([cost.load for cost in series.costs]) if series.costs else 0.0
+        if load > 1 or self.moves or self.tracers or self.profile is not None:
+            return False
+        target = self._begin(writes, reads, None, load)
+        recorder, repeated = target.recorder, series.repeated
+        try:
+            if repeated is not None and repeated.family == target.device_queue.family:
+                recorder.execute(repeated.handle)  # type: ignore[union-attr]
+            else:
+                for method, arguments in series.commands:
+                    method(recorder, *arguments)
+        except BaseException as error:
+            target.fail(error)
+            raise
+        for cost in series.costs:
+            target.add_cost(cost, 1.0)
+        self._end(target, series.nbytes_copied, n=series.n_tasks)
         return True
 
     def _require_compute(self, queue: int | str) -> None:
@@ -333,12 +334,12 @@ class Scheduler(CommandQueues):
                 self._launch_all(target, tasks * times, writes)
                 self.placement.reason = reason
             else:
-                self._add_runs(target, writes, reads, before)
+                self._add_runs(target, recording, before)
                 if cost.load:
                     target.add_cost(cost, times)
                 if recording.commands is not None:
                     self._record(target, "graph", writes, reads, self._execute, target, recording.commands, times)
-                    return Future(*self._end(target, 0, n=len(tasks) * times))
+                    return Future(*self._end(target, 0, n=min(len(tasks) * times, _REPLAY_TASKS)))
                 self._record(target, "graph", writes, reads, target.submit, [recording.handle] * times)
             self.device.deletion_queue.collect()
             self.is_ahead = self.is_ahead or target.ahead > 0
@@ -351,12 +352,12 @@ class Scheduler(CommandQueues):
             recorder.execute(commands)
         target.ordered = target.task - 1
 
-    def _add_runs(
-        self, target: CommandQueue, writes: Sequence[Range], reads: Sequence[Range], before: Task | None
-    ) -> None:
+    def _add_runs(self, target: CommandQueue, recording: Recording, before: Task | None) -> None:
         """Adds the task of runs of a recording, which begin with a barrier of their own, and records `before`."""
+        are_told = self._only is None or self.failures or self.callbacks  # all reads: errors may follow from them
+        reads = [*(() if before is None else before.reads), *(recording.reads if are_told else recording.unwritten)]
         try:
-            own = self._add_task(target, writes, reads)
+            own = self._add_task(target, recording.writes, reads)
             if before is not None:
                 recorder = target.open()
                 target.order_after(own)

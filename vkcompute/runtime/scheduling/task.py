@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 from typing import Any, NamedTuple, Protocol
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
-from vkcompute.core.command import Recorder
+from vkcompute.core.command import Recorder, RepeatedCommands
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost
@@ -85,6 +85,24 @@ def in_place(
         ]
         successor = sets.successor = kernel.sets(ranges)
     return (*command[:3], successor.handles, *command[4:]), (kernel, successor, cost, args)
+
+
+class CommandSeries(Protocol):
+    """Commands that are launched as one task.
+
+    Attributes:
+        commands: methods of `Recorder` with their arguments, barriers between them included.
+        repeated: all of them, for queues of its family; or None.
+        costs: of those that have one.
+        n_tasks: the number of those that are no barriers.
+        nbytes_copied: what copies among them move.
+    """
+
+    commands: Sequence[tuple[Callable[..., None], tuple[Any, ...]]]
+    repeated: RepeatedCommands | None
+    costs: Sequence[Cost]
+    n_tasks: int
+    nbytes_copied: int
 
 
 class Launcher(Protocol):

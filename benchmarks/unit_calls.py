@@ -1,6 +1,6 @@
 """Measures calls of one checkout of the library, one for each line of standard input: a name among host.py's calls.
 
-Usage: bare_launch.py FOLDER, which holds the package. Writes microseconds per call; nothing where the checkout cannot
+Usage: unit_calls.py FOLDER, which holds the package. Writes microseconds per call; nothing where the checkout cannot
 make the call, as an early one lacks its function. An empty line is a bare launch.
 """
 

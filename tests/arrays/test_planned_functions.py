@@ -1,0 +1,134 @@
+"""Which public functions of arrays have call plans: all but those in EXCEPTIONS launch by plans when called again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+from vkcompute.arrays.expressions.call_plan import CallPlan
+from vkcompute.arrays.expressions.compute_plan import ComputePlan
+from vkcompute.compiled import call_plans
+from vkcompute.compiled.plan import Plan
+from vkcompute.jit.elementwise.element_launcher import ElementLauncher
+from vkcompute.runtime.scheduling.scheduler import Scheduler
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "scripts"))
+
+import arguments
+from argument_calls import ARRAYS, CALLS
+
+pytestmark = pytest.mark.device_only
+
+SHARE = 3  # every third call of a function; 1 takes half a minute
+N_CALLS = 5
+"""The fifth call repeats a plan: the first two may be traced, and a key is traced when it is seen the second time."""
+READS = (
+    "the length of a result, or another number, is read from the device: ",
+    """
+    argwhere bincount compress cov extract flatnonzero histogram histogram2d histogramdd intersect1d mask_indices
+    nonzero place putmask quantile setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse
+    unique_values add.at subtract.at negative.at linalg.eig linalg.eigvals
+    """,
+)
+GIVEN = "arguments are functions or arrays of the host: ", "apply_along_axis digitize interp searchsorted geomspace"
+SEVERAL = "several lazy results of one expression, each one launch: ", "frexp modf"
+EXCEPTIONS = {name: reason for reason, names in (READS, GIVEN, SEVERAL) for name in names.split()}
+"""Functions whose launches are no plan of the call. Draws are others: each takes another place in the sequence."""
+TEXTS = [text for text in CALLS.strip().splitlines() if "(" in text and "np." not in text]
+
+
+def name_of(text: str) -> str:
+    return text.replace("default_rng(0).", "").partition("(")[0]
+
+
+def compute(result: Any) -> None:
+    for part in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(part, vc.Array):
+            part.compute()
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Notes the tasks outside of plans of calls and of lazy arrays: True for one by a launch's own plan."""
+    noted: list[bool] = []
+    end = Scheduler._end
+    repeats = {function.__code__ for function in (CallPlan.run, ComputePlan.run, ElementLauncher.computed)}
+
+    def note(*args: Any, **named: Any) -> Any:
+        codes, frame = set[CodeType](), sys._getframe(1)
+        while frame is not None:
+            codes.add(frame.f_code)
+            frame = frame.f_back
+        if repeats.isdisjoint(codes):
+            noted.append(Plan.enqueue.__code__ in codes)
+        return end(*args, **named)
+
+    monkeypatch.setattr(call_plans, "are_used", True)
+    monkeypatch.setattr(Scheduler, "_end", note)
+    return noted
+
+
+def test_functions_launch_by_plans(gpu: vc.Runtime, launches: list[bool]) -> None:
+    names = arguments.Names(vnp)
+    for line in ARRAYS.strip().splitlines():
+        names[line.partition(" ")[0]]  # makes it
+    unplanned = []
+    for text in TEXTS[::SHARE]:
+        call, name = compile(f"xp.{text}", "<call>", "eval"), name_of(text)
+        if name in EXCEPTIONS or name.startswith("random."):
+            continue
+        for _ in range(N_CALLS):
+            launches.clear()
+            compute(eval(call, {}, names))
+        if launches not in ([], [True]):
+            unplanned.append(text)
+    assert not unplanned
+
+
+def test_exceptions_are_functions() -> None:
+    assert {*EXCEPTIONS} <= {name_of(text) for text in TEXTS}
+
+
+def test_a_draw_is_a_launch_of_its_own_plan(gpu: vc.Runtime, launches: list[bool]) -> None:
+    rng = vnp.random.default_rng(0)
+    for draw in (rng.random, lambda: rng.normal(size=3), lambda: rng.integers(0, 9, 3), lambda: rng.poisson(2.0, 3)):
+        for _ in range(N_CALLS):
+            launches.clear()
+            compute(draw())
+        assert launches == [True], draw
+
+
+def test_created_arrays_are_each_calls_own(gpu: vc.Runtime, launches: list[bool]) -> None:
+    functions: list[Callable[[Any], Any]] = [
+        lambda xp: xp.zeros((3, 4), np.float32), lambda xp: xp.full((2, 3), 2.5, np.float32),
+        lambda xp: xp.arange(5), lambda xp: xp.linspace(0, 1, 7, dtype=np.float32), lambda xp: xp.eye(3),
+        lambda xp: xp.ones((2, 3), np.int8, order="F"), lambda xp: xp.zeros((0, 2), np.float32),
+    ]  # fmt: skip
+    for function in functions:
+        kept = []
+        for _ in range(N_CALLS):
+            launches.clear()
+            made = function(vnp)
+            outside = [*launches]
+            assert made.shape == function(np).shape
+            assert np.array_equal(made.numpy(), function(np))
+            made.fill(9)
+            kept.append(made)  # else its memory could be the next one's
+        assert not outside
+
+
+def test_files_are_read_anew(gpu: vc.Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_plans, "are_used", True)
+    binary, text = str(tmp_path / "x.npy"), str(tmp_path / "x.txt")
+    for number in range(N_CALLS):
+        np.save(binary, np.full(3, number, np.float32))
+        np.savetxt(text, np.full(3, number, np.float32))
+        assert vnp.load(binary).numpy().tolist() == vnp.loadtxt(text).numpy().tolist() == [number] * 3
