@@ -354,7 +354,8 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     out.compute()
     lazy.compute_unrecorded(value)
     if fresh and out.buffer.readers:  # else it would be computed for itself, too
-        out.buffer.readers.pop(getattr(value.expression, "reader", None), None)
+        reader: Any = getattr(value.expression, "reader", None)
+        out.buffer.readers.pop(reader, None)
     if value.runtime is not out.runtime or not lazy.compute_into(value, out):
         alike = (value.offset, value.strides) == (out.offset, out.strides)
         copy_elements(value.copy() if not alike and value.overlaps(out) else value, out)
