@@ -66,7 +66,8 @@ def _constant(value: Any) -> Any:
     if not isinstance(value, tuple) or isinstance(value, Aggregate):
         return value
     items = [_constant(item.value if isinstance(item, Constexpr) else item) for item in value]
-    return type(value)._make(items) if is_named(type(value)) else tuple(items)
+    kind: Any = type(value)
+    return kind._make(items) if is_named(kind) else tuple(items)
 
 
 def replaced(structure: Any, values: dict[str, Any]) -> Any:
