@@ -146,6 +146,52 @@ def test_further_functions(machine: vkcompute.Runtime | None) -> None:
 
 
 @triton.jit
+def seldom_used(x_ptr, out_ptr, N: tl.constexpr):
+    at = tl.max_constancy(tl.max_contiguous(tl.arange(0, N), N), 1)
+    x = tl.expect_zero(tl.load(x_ptr + at), at < 0)
+    tl.store(out_ptr + at, tl.fma(x, 2.0, tl.ceil(x)))
+    tl.store(out_ptr + N + at, tl.bitonic_merge(tl.where(at < N // 2, x, -x), descending=True))
+    rows = tl.make_tensor_descriptor(out_ptr, [4, N], [N, 1], [1, N])
+    tl.store_tensor_descriptor(rows, [2, 0], tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL)[None, :])
+    if N <= tl.TRITON_MAX_TENSOR_NUMEL and not tl.target_info.is_cuda():
+        tl.store(out_ptr + 3 * N + at, x)
+
+
+@triton.jit
+def words(out_ptr, seed, N: tl.constexpr):
+    at, zero = tl.arange(0, N).to(tl.uint32), tl.zeros((N,), tl.uint32)
+    u1, u2, _, _ = tl.rand4x(seed, at)
+    n1, _, _, _ = tl.randn4x(seed, at)
+    n2, _ = tl.pair_uniform_to_normal(u1, u2)
+    a, _, _, _ = tl.philox_impl(at, zero, zero, zero, zero + seed.to(tl.uint32), zero, 10)
+    tl.store(out_ptr + at, u1 - tl.rand(seed, at))
+    tl.store(out_ptr + N + at, n1 - tl.randn(seed, at))
+    tl.store(out_ptr + 2 * N + at, n2 - n1)
+    tl.store(out_ptr + 3 * N + at, (a != tl.randint(seed, at).to(tl.uint32)).to(tl.float32))
+
+
+@triton.jit
+def bits_of(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.atomic_and(out_ptr + tl.zeros((N,), tl.int32), x)
+    tl.atomic_xor(out_ptr + 1 + tl.zeros((N,), tl.int32), x)
+
+
+def test_functions_that_programs_seldom_use(machine: vkcompute.Runtime | None) -> None:
+    x = np.linspace(-3.3, 4.7, 16, dtype=np.float32)
+    _, result = run(machine, seldom_used, (1,), (x, np.zeros((4, 16), np.float32), 16))
+    np.testing.assert_allclose(result[0], 2 * x + np.ceil(x), rtol=1e-6)
+    np.testing.assert_array_equal(result[1], np.sort(np.r_[x[:8], -x[8:]])[::-1])
+    np.testing.assert_array_equal(result[2], np.maximum(x, 0))
+    np.testing.assert_array_equal(result[3], x)
+    (result,) = run(machine, words, (1,), (np.ones((4, 16), np.float32), 7, 16))
+    np.testing.assert_array_equal(result, np.zeros((4, 16)))
+    given = np.array([7, 15, 6, 14], np.int32)
+    _, result = run(machine, bits_of, (1,), (given, np.array([-1, 0], np.int32), 4))
+    assert result.tolist() == [np.bitwise_and.reduce(given), np.bitwise_xor.reduce(given)]
+
+
+@triton.jit
 def wide_offsets(out_ptr, seed, N: tl.constexpr):
     at = tl.arange(0, N)
     far = at.to(tl.int64) + (1 << 32)

@@ -184,6 +184,26 @@ def test_large_reductions_have_short_code() -> None:
     assert not any(op.code in ("barrier", "subgroup") for op in walk(function.body))
 
 
+@triton.jit
+def carried(x_ptr, out_ptr, n, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    sums = tl.zeros((N, N), tl.float32)
+    for i in range(n):
+        x = tl.load(x_ptr + i * N * N + at)
+        tl.store(out_ptr + i * N * N + at, tl.dot(x, sums))
+        sums += tl.dot(x, x)
+
+
+@pytest.mark.pure
+def test_products_whose_operands_pass_through_memory_in_pieces_have_short_code() -> None:
+    """Of 4,000 operations, lavapipe compiles these products in 4 s; of 5,500 in 6.8 s."""
+    target = tile.Target(8, 1024, 32768, own_elements=128, sums=128)
+    types: dict[int, Any] = {0: ArrayType("f", False, True), 1: ArrayType("f", False, True), 2: IntType("int32", 1)}
+    options = BlockOptions(4, target, CompileOptions())
+    built = build(carried.definition, {3: 128}, types, options)
+    assert len(walk(lowered(carried.definition, built, options).function.body)) < 4200
+
+
 @pytest.mark.pure
 @pytest.mark.parametrize(("program", "n_stages"), [(masked, 0), (computed, 2), (unpacked, 0)])
 def test_only_what_is_computed_as_a_whole_passes_through_memory(program: Any, n_stages: int) -> None:

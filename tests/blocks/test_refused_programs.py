@@ -116,6 +116,22 @@ def huge(x_ptr, n):
     tl.store(x_ptr, n + 0xFFFFFFFFFFFFFF)
 
 
+@triton.jit(noinline=True)
+def doubled(number, by):
+    return number * by
+
+
+@triton.jit
+def calls_with_block(x_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(x_ptr + at, doubled(2.0, by=tl.load(x_ptr + at)))
+
+
+@triton.jit
+def calls_with_pointers(x_ptr):
+    tl.store(x_ptr, doubled(x_ptr + tl.arange(0, 4), 1))
+
+
 X = np.zeros(4, np.float32)
 BYTES = np.zeros(4, np.int8)
 
@@ -136,6 +152,8 @@ BYTES = np.zeros(4, np.int8)
         (exchanges_bytes, (BYTES,), "tl.atomic_cas does not support int8, but integers of 16 bits", "atomic_cas"),
         (narrow_descriptor, (X,), "block shape must have at least 16 bytes in the last", "make_tensor_descriptor"),
         (sliced, (X,), "unsupported tensor index", "x_ptr[1:]"),
+        (calls_with_block, (X, 4), "marked noinline, but was called with non-scalar argument by, a block", "doubled("),
+        (calls_with_pointers, (X,), "non-scalar argument number, a pointer to x_ptr; drop noinline", "doubled("),
         (huge, (X, 3), "72057594037927935 is out of range of int32", "0xFFFF"),
         (stores_constant, (X,), "Cannot store to a constant pointer", "tl.store"),
         (
@@ -156,6 +174,12 @@ def test_what_triton_refuses(program: JITFunction, args: Any, message: str, text
     with pytest.raises(KernelError) as caught:
         program.interpret[(1,)](*args)
     check_error(caught.value, message, text)
+
+
+def test_scalars_of_functions_that_are_not_inlined() -> None:
+    x = np.full(4, 3, np.float32)
+    calls_with_block.interpret[(1,)](x, 1)
+    assert x.tolist() == [6, 3, 3, 3]
 
 
 def test_constants_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:

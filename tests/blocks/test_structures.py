@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -163,6 +163,36 @@ def test_structures_inherit() -> None:
         tl.aggregate_replace(Base(1), z=2)
     with pytest.raises(TypeError, match="expects an aggregate instance; got 42"):
         tl.aggregate_replace(42, x=1)
+
+
+class Pair(NamedTuple):
+    x: tl.constexpr
+    y: tl.constexpr
+
+
+@triton.aggregate
+class Layout:
+    sizes: tl.tuple
+    width: tl.constexpr
+
+
+LAYOUT = tl.constexpr(Layout(Pair(3, tl.constexpr(7)), 4))
+
+
+@triton.jit
+def reads_layout(x_ptr, out_ptr):
+    tl.store(out_ptr + tl.arange(0, LAYOUT.width), tl.load(x_ptr + LAYOUT.sizes.x) * LAYOUT.sizes[1])
+
+
+@pytest.mark.pure
+def test_members_on_the_host_are_constants() -> None:
+    layout = LAYOUT.value
+    assert isinstance(layout.sizes, tl.tuple)
+    members = layout.width, layout.sizes.x, layout.sizes[1]
+    assert all(isinstance(member, tl.constexpr) for member in members)
+    assert [member.value for member in members] == [4, 3, 7]
+    *_, result = run(None, reads_layout, (1,), (np.arange(4, dtype=np.int32), np.zeros(4, np.int32)))
+    assert result.tolist() == [21] * 4
 
 
 @triton.jit

@@ -232,6 +232,7 @@ def test_tensors_say_that_they_are_on_cuda() -> None:
         assert torch.zeros(1).is_cuda
     with pytest.raises(RuntimeError, match="invalid device ordinal: cuda:1"):
         x.to("cuda:1")
+    assert torch._C._cuda_getCurrentRawStream(0) == 0  # libraries ask for it when they are imported
 
 
 @pytest.mark.usefixtures("as_cuda")

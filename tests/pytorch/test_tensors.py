@@ -185,6 +185,19 @@ def test_arrays_and_tensors_share_memory() -> None:
         array_of(torch.ones(2))
 
 
+@triton.jit
+def doubled_bytes(x_ptr: Any, out_ptr: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, (tl.load(x_ptr + at).to(tl.float32) * 2).to(tl.float8e5))
+
+
+def test_block_programs_take_floats_of_8_bits() -> None:
+    x = torch.linspace(-3, 3, 16).to(torch.float8_e4m3fn)
+    out = torch.zeros(16, dtype=torch.float8_e5m2, device="vk")
+    doubled_bytes[(1,)](x.to("vk"), out, 16)
+    assert torch.equal(out.cpu().float(), (x.float() * 2).to(torch.float8_e5m2).float())
+
+
 def test_errors_name_devices_and_dtypes() -> None:
     with pytest.raises(RuntimeError, match="on the same device"):
         torch.ones(2, device="vk") + torch.ones(2)

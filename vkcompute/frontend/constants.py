@@ -38,4 +38,4 @@ def field_of(value: Any, name: str) -> Any:
     if name not in kind._fields:
         fields = ", ".join(kind._fields)
         raise UnsupportedError(f"{kind.__name__} has no attribute {name}; its fields are {fields}")
-    return getattr(value, name)
+    return value[kind._fields.index(name)]

@@ -21,6 +21,7 @@ from vkcompute.tile.types import Block, shape_of
 
 _MOST_SUMS = 128  # of products by cooperative matrices, per invocation
 _MOST_ELEMENTS = 256  # of a block, per invocation: drivers take minutes to compile code for 1,024
+_MOST_OF_ELEMENTWISE = 32  # per invocation: of 128, lavapipe compiles tl.rand for 2.3 s in place of 0.3 s, as fast
 _MOST_ATOMICS = 32  # per invocation: lavapipe compiles 512 loops of compare-exchanges in a minute
 _MANY = 8  # log2 of the elements per invocation from which a reduction has them along its axis
 _ADJACENT = 2  # log2 of the adjacent elements that it loads and stores together
@@ -79,7 +80,8 @@ class Placement:
         elif products:
             wanted = max(products) - log2(self._target.sums)
         else:
-            own = max(_ADJACENT, log2(self._target.own_elements))
+            few = _MOST_OF_ELEMENTWISE if _is_elementwise(ops) else self._target.own_elements
+            own = max(_ADJACENT, log2(min(few, self._target.own_elements)))
             wanted = min(log2(32 * n_warps), max(bits, default=0) - own)
             wanted = max(wanted, max(bits, default=0) - log2(_MOST_ELEMENTS))
             if self._target.spreads:
@@ -313,6 +315,18 @@ def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:
     return loads
 
 
+def _is_elementwise(ops: Sequence[Op]) -> bool:
+    """True if no invocation needs what others computed or stored, so that there are no barriers to save."""
+    codes = [op.code for op in ops]
+    if not _EXCHANGING.isdisjoint(codes):
+        return False
+    first_store = codes.index("store_block") if "store_block" in codes else len(codes)
+    loops = [{inner.code for inner in walk(op.regions[0])} for op in ops if op.code == "loop"]
+    return "load_block" not in codes[first_store:] and not any({"load_block", "store_block"} <= loop for loop in loops)
+
+
+_EXCHANGING = {"atomic_block", "gather", "histogram", "mirror", "permute", "reduce", "scan", "stage"}
+"""Operations between invocations. Stores and loads are such, too, where a load may see what another one stored."""
 _APART = "atomic_block", "dot", "scan", "part"
 """Operations whose operands have layouts of their own."""
 _SHAPES = "reshape", "broadcast", "permute"

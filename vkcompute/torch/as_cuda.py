@@ -219,6 +219,7 @@ def _replace_module() -> None:
     for name in _TYPES.split():
         _replaced.replace(torch.cuda, f"{name}Tensor", _tensor_type(f"{name}Tensor"))
     _replaced.replace(torch.cuda, "is_current_stream_capturing", lambda: False)
+    _replaced.replace(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)  # no handle is one of the device
     _replaced.replace(torch.cuda, "set_per_process_memory_fraction", lambda *args, **named: None)
     for name in ("mark", "range_pop", "range_push"):
         _replaced.replace(torch.cuda.nvtx, name, lambda *args, **named: 0)

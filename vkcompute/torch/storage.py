@@ -21,7 +21,7 @@ from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.runtime.scheduling.placeholders import Placeholder
-from vkcompute.torch.element_types import TORCH, array_dtype, is_computed
+from vkcompute.torch.element_types import ARRAYS, TORCH, array_dtype
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
 
@@ -254,9 +254,9 @@ def array_of(tensor: Any) -> Array:
     """Returns the memory of a tensor of the device as an array, without a copy: both see what is written to either.
 
     Raises:
-        TypeError: arrays do not compute with its dtype, or it is of another device.
+        TypeError: arrays have no such dtype, or it is of another device.
     """
-    if not is_on_device(tensor) or not is_computed(tensor.dtype):
+    if not is_on_device(tensor) or tensor.dtype not in ARRAYS:
         raise TypeError(f"array_of takes a tensor of the device vk; got {tensor.dtype} on {tensor.device}")
     memory = memory_of(tensor)
     array = view_of(tensor)

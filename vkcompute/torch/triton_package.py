@@ -19,7 +19,7 @@ from vkcompute.torch.kernels import DEVICE_NAME, is_on_device
 _PACKAGE, _OURS = "triton", "vkcompute.compat.triton"
 _LAUNCHES = f"{_PACKAGE}.runtime.jit"
 _TARGET = "cuda", 80, 32
-_OPTIONS = "do_not_specialize", "do_not_specialize_on_alignment", "debug"
+_OPTIONS = "do_not_specialize", "do_not_specialize_on_alignment", "debug", "noinline"
 _kernels: WeakKeyDictionary[Any, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
 """Block programs of this package by the functions of Triton's kernels, with the globals that they use."""
 _lock = threading.RLock()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from operator import itemgetter
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from vkcompute.blocks.compiler.functions import BlockFunction, ConstexprFunction
 from vkcompute.blocks.compiler.types import Constexpr
+from vkcompute.frontend.constants import is_named
 from vkcompute.frontend.unsupported import UnsupportedError
 
 OPERATORS = {
@@ -52,6 +53,21 @@ class Aggregate(tuple[Any, ...]):
     def _make(cls, values: Iterable[Any]) -> Any:
         given = [value.value if isinstance(value, Constexpr) else value for value in values]
         return tuple.__new__(cls, given)
+
+
+def _member(index: int, structure: tuple[Any, ...]) -> Any:
+    """Returns a field as the host sees it: numbers and texts are constants, those in tuples too."""
+    return _constant(structure[index])
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str)):
+        return Constexpr(value)
+    if not isinstance(value, tuple) or isinstance(value, Aggregate):
+        return value
+    items = [_constant(item.value if isinstance(item, Constexpr) else item) for item in value]
+    kind: Any = type(value)
+    return kind._make(items) if is_named(kind) else tuple(items)
 
 
 def replaced(structure: Any, values: dict[str, Any]) -> Any:
@@ -125,7 +141,7 @@ def aggregate(cls: type) -> Any:
     body = {
         **{name: member for name, member in methods.items() if not name.startswith("__")},
         **static,
-        **{name: property(itemgetter(at)) for at, name in enumerate(fields)},
+        **{name: property(partial(_member, at)) for at, name in enumerate(fields)},
         "__doc__": cls.__doc__,
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,

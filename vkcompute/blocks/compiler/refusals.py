@@ -6,8 +6,9 @@ Programs of the library itself may do more. Options without effect here have Tri
 from __future__ import annotations
 
 import ast
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vkcompute.blocks.compiler.arithmetic import describe
@@ -59,6 +60,20 @@ def refuse_return(e: Evaluator) -> None:
     """Raises UnsupportedError for a return within a loop."""
     if e.flow.scopes[-1].loops and is_users(e.frames[-1]):
         raise UnsupportedError("a loop has no return; assign the result, and make it a condition of the while loop")
+
+
+def refuse_blocks(
+    function: Any, args: list[Any], named: dict[str, Any], shape_of: Callable[[Any], tuple[int, ...]]
+) -> None:
+    """Raises UnsupportedError for a block of several elements that is passed to a function with noinline=True."""
+    if not getattr(function, "noinline", False):
+        return
+    for name, value in [*zip(function.arg_names, args, strict=False), *named.items()]:
+        if math.prod(shape_of(value)) != 1:
+            raise UnsupportedError(
+                f"{function.__name__} is marked noinline, but was called with non-scalar argument {name}, "
+                f"{describe(value)}; drop noinline"
+            )
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {

@@ -49,6 +49,7 @@ class JITFunction(Launched):
         signature: its parameters, as `inspect` has them.
         parameters: its parameters, of which some are constants.
         must_use_result: True if a program may not drop the result of a call.
+        noinline: True if programs pass it scalars only.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class JITFunction(Launched):
         function: FunctionType,
         *,
         debug: bool = False,
+        noinline: bool = False,
         do_not_specialize: Iterable[str | int] = (),
         do_not_specialize_on_alignment: Iterable[str | int] = (),
         is_internal: bool = False,
@@ -63,6 +65,7 @@ class JITFunction(Launched):
     ) -> None:
         self.name_of = repr
         self._debug, self._is_internal, self.must_use_result = debug, is_internal, False
+        self.noinline = noinline
         functools.update_wrapper(self, function)
         self.fn, self.definition = function, definition_of(function, "a block program", takes_rest=True)
         self.signature = self.definition.signature
@@ -216,13 +219,15 @@ def jit(
             multiples of 16 are not known to be such. Names of no parameter have no effect.
         do_not_specialize_on_alignment: those of ints whose multiples of 16 are not known to be such.
         repr: returns the name of a program compiled by `warmup`, given its `signature` and `constants` by parameter.
-        version, launch_metadata, noinline: have no effect.
+        noinline: True for a function to which other programs pass scalars only. It is inlined all the same.
+        version, launch_metadata: have no effect.
 
     Raises:
         KernelError: there is no source; or, at a launch, the program does something that is not supported.
     """
     options: dict[str, Any] = {
         "debug": bool(debug),
+        "noinline": bool(noinline),
         "do_not_specialize": do_not_specialize or (),
         "do_not_specialize_on_alignment": do_not_specialize_on_alignment or (),
         "repr": repr,
