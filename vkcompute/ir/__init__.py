@@ -62,7 +62,7 @@ __all__ = [
     "Polynomial", "Scalar", "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess",
     "divide_at_grid_barriers", "divide_workgroups", "emulate_float_atomics", "excess_bindings", "expand_small_atomics",
     "expand_warps", "expand_workgroup_sums", "float_atomics", "id_axes", "in_words", "is_divisible", "legalize",
-    "load_texels", "local_size_misfit", "lower", "merge_views", "most_iterations", "move_returns_out", "optimize", "order_volatile",
-    "phase_pushes", "predicate", "saturate_conversions", "text", "tile_misfits", "verify", "view_of",
+    "load_texels", "local_size_misfit", "lower", "merge_views", "most_iterations", "move_returns_out", "optimize",
+    "order_volatile", "phase_pushes", "predicate", "saturate_conversions", "text", "tile_misfits", "verify", "view_of",
     "with_cut_detection", "wrap_grid",
 ]  # fmt: skip
