@@ -153,7 +153,7 @@ def test_arrays_beyond_indices_of_32_bits_are_refused(gpu: vc.Runtime, monkeypat
         lambda: vnp.nonzero(x),
         lambda: vnp.fft.fft(x),
     ):
-        with pytest.raises(ValueError, match=r"takes at most 2,000 elements; got \d"):
+        with pytest.raises(ValueError, match=r"takes at most 2,000 elements; got [\d,]+; pass parts"):
             work()
 
 

@@ -21,6 +21,7 @@ from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.push_constants import PushConstants
 from vkcompute.runtime.launching.statistics import KernelStatistics
 from vkcompute.runtime.memory.array import Array, alias
+from vkcompute.runtime.memory.window import Window, ranges_overlap, spans_of
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.cost import Grid
@@ -56,7 +57,7 @@ class SpillingKernel:
         strided: (index of the array, of the parameter with the index of its first element) for each that may be a view.
         in_words: indices of the bindings whose bytes it accesses by words.
         elementwise: True if each invocation reads an element before it writes it, and none that another writes.
-        windows: indices of the bindings of windows; then `array_bindings` is None.
+        windows: indices of the arrays that are windows, of which none is packed or split.
 
     Attributes:
         n_arrays: the arguments: first this many arrays, then the parameters.
@@ -91,7 +92,13 @@ class SpillingKernel:
         if splits:
             self._check_number(runtime, program.name, len(owners) + len(self._packs) + n_more)
         self._kernel = Kernel(
-            runtime, program, (), check_types=False, strided=bound, in_words=in_words, windows=windows
+            runtime,
+            program,
+            (),
+            check_types=False,
+            strided=bound,
+            in_words=in_words,
+            windows=tuple(map(owners.index, windows)),
         )
         self.runtime, self.name, self.local_size = runtime, self._kernel.name, self._kernel.local_size
         self._block, self.push = block, self._kernel.push
@@ -181,7 +188,7 @@ class SpillingKernel:
             pair = {one, other}
             if not (writes & pair and packed & pair) or any(pair <= group for group in self._shared):
                 continue
-            if arrays[one].overlaps(arrays[other]):
+            if ranges_overlap([spans_of([arrays[at]]) for at in (one, other)]):
                 raise ValueError(
                     f"{self.name} has {self._n_given} arrays, more than {self.runtime.device} binds, so that some are "
                     f"copied; array {one} and array {other} share memory, and it writes one of them; pass a .copy()"
@@ -267,7 +274,7 @@ def _slack(array: Array) -> int:
 
 def _pairs(arrays: Sequence[Array], *, everything: bool) -> list[tuple[int, int]]:
     """Returns the pairs of arrays on one buffer whose ranges follow each other without a gap, or all pairs."""
-    if everything:
+    if everything or any(isinstance(array, Window) for array in arrays):
         return [*combinations(range(len(arrays)), 2)]
     ranges = sorted(
         [(id(buffer), start, stop, at) for at, (buffer, start, stop) in enumerate(array.span for array in arrays)]

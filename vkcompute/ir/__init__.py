@@ -6,7 +6,7 @@ A front end builds a `Function` with a `Builder`, and gets a module from `lower(
 from __future__ import annotations
 
 from vkcompute.errors import IrError
-from vkcompute.ir.array_bindings import bind_arrays
+from vkcompute.ir.array_bindings import bind_arrays, excess_bindings
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder, Loop
 from vkcompute.ir.divergence import Divergence
@@ -60,9 +60,9 @@ __all__ = [
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "WARP_SIZE", "ArrayBindings", "Builder", "Constant",
     "Divergence", "Function", "GridPhases", "IdAxes", "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack",
     "Polynomial", "Scalar", "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess",
-    "divide_at_grid_barriers", "divide_workgroups", "emulate_float_atomics", "expand_small_atomics", "expand_warps",
-    "expand_workgroup_sums", "float_atomics", "id_axes", "in_words", "is_divisible", "legalize", "load_texels",
-    "local_size_misfit", "lower", "merge_views", "most_iterations", "move_returns_out", "optimize", "order_volatile",
-    "phase_pushes", "predicate", "saturate_conversions", "text", "tile_misfits", "verify", "view_of",
+    "divide_at_grid_barriers", "divide_workgroups", "emulate_float_atomics", "excess_bindings", "expand_small_atomics",
+    "expand_warps", "expand_workgroup_sums", "float_atomics", "id_axes", "in_words", "is_divisible", "legalize",
+    "load_texels", "local_size_misfit", "lower", "merge_views", "most_iterations", "move_returns_out", "optimize",
+    "order_volatile", "phase_pushes", "predicate", "saturate_conversions", "text", "tile_misfits", "verify", "view_of",
     "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

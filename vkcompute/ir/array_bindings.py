@@ -59,7 +59,7 @@ def _packed(
     for kind, group, _ in groups:
         _replace(function, kind, group)
     rest = {memory: kind for memory, kind in free.items() if memory in function.buffers}
-    excess = _excess(function, target)
+    excess = excess_bindings(function, target)
     by_type = _by_type(_excessive(rest, excess))
     if sum(len(group) - 1 for _, group in by_type) < excess:
         by_type = _of_words(rest, {op.memory for op in walk(function.body) if op.code in _ATOMIC}, excess)
@@ -93,7 +93,8 @@ def _free(function: Function, arrays: Sequence[Memory], accesses: Sequence[Op]) 
     atomic = {op.memory for op in accesses if op.code in _ATOMIC}
     written = {op.memory for op in accesses if op.operation.writes}
     fixed = {op.memory for op in accesses if op.code == "length"}
-    fixed |= {memory for memory in function.buffers if memory.texels or memory.for_host or memory not in arrays}
+    apart = (memory for memory in function.buffers if memory.texels or memory.for_host or memory.window)
+    fixed |= {*apart, *[memory for memory in function.buffers if memory not in arrays]}
     free = [memory for memory in reversed(function.buffers) if memory not in fixed]
     free.sort(key=lambda memory: (memory in atomic, memory in written))
     return {memory: memory.type if memory in atomic else _word(memory) for memory in free}
@@ -130,8 +131,8 @@ def _index_bytes(memory: Memory) -> int:
     return memory.lanes * (8 if memory.element is BOOL else memory.element.bits) // 8
 
 
-def _excess(function: Function, target: Target) -> int:
-    """Returns the number of storage buffers that the target does not bind."""
+def excess_bindings(function: Function, target: Target) -> int:
+    """Returns the number of storage buffers beyond those that the target binds; not above 0 if it binds all."""
     n = sum(not memory.texels for memory in function.buffers)
     loops = target.cuts_loops and any(map(_loops, walk(function.body)))
     return 0 if target.max_storage_buffers is None else n + loops - target.max_storage_buffers

@@ -200,9 +200,10 @@ class Function:
         lanes: int = 1,
         texels: bool = False,
         for_host: bool = False,
+        window: bool = False,
     ) -> Memory:
         """Adds a buffer at the next binding, or at `binding` (set, binding)."""
-        self.buffers.append(Memory(name, element, None, binding, lanes, texels, for_host=for_host))
+        self.buffers.append(Memory(name, element, None, binding, lanes, texels, for_host=for_host, window=window))
         return self.buffers[-1]
 
     def shared(self, name: str, element: Scalar, length: int, *, volatile: bool = False) -> Memory:

@@ -22,6 +22,7 @@ class Memory:
         private: True if each invocation has an array of its own. A loop that contains all accesses to it writes an
             element before it reads it, in each iteration.
         for_host: True for a buffer that the host reads when the launch has completed; it keeps a binding of its own.
+        window: True for a buffer that spans arrays of a block of memory; it keeps a binding of its own, too.
         volatile: True if the lanes of a warp access it in lockstep (ir/warps.py).
         parts: numbers of 8 or 16 bits in each element, a uint32 (ir/words.py); 1 if elements are numbers themselves.
         of: the memory whose bytes these are, as elements of another type (ir/memory_views.py); None for one of its own.
@@ -41,6 +42,7 @@ class Memory:
     parts: int = 1
     volatile: bool = False
     of: Memory | None = None
+    window: bool = False
 
     def __post_init__(self) -> None:
         if self.element.kind == "b" and self.lanes > 1:

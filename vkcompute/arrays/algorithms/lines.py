@@ -158,5 +158,6 @@ def launch(chosen: PythonKernel, n_items: int, *args: Any, local_size: int = LOC
     """
     n = max([n_items, *[arg.size for arg in args if type(arg) is Array]])
     if n > _MOST_ITEMS:
-        raise ValueError(f"{chosen.__name__.strip('_')} takes at most {_MOST_ITEMS:,} elements; got {n:,}")
+        rule = f"{chosen.__name__.strip('_')} takes at most {_MOST_ITEMS:,} elements"
+        raise ValueError(f"{rule}; got {n:,}; pass parts of the array")
     return chosen[-(-n_items // local_size), local_size](*args) if n_items else None

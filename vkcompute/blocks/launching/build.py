@@ -233,7 +233,8 @@ def _memory(built: Built, name: str, at: int, kind: ArrayType | TableType) -> tu
     if BOOL not in (element, seen):
         element = seen
     in_memory = SCALARS[f"uint{element.bits}"] if element is BOOL or isinstance(element, SmallFloat) else element
-    memory = built.memories[at] = built.compiler.function.buffer(name, in_memory)
+    is_window = at >= built.n_arguments
+    memory = built.memories[at] = built.compiler.function.buffer(name, in_memory, window=is_window)
     if kind.is_wide:
         built.wide.append(memory)
     return memory, seen
@@ -285,13 +286,13 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
     if made.array_bindings is not None and kernel.aliases:  # packed arrays cannot be bound once more
         # Elements are accessed singly, so that code for many of them takes drivers for CPUs minutes to compile.
         return lowered(definition, built._replace(wide=[]), options.with_few_elements())
-    if made.array_bindings is not None and built.windows:
+    if built.windows and ir.excess_bindings(made, options.compilation.target) > 0:
         most = options.compilation.target.max_storage_buffers
         raise definition.source.error(
             definition.source.tree,
             UnsupportedError(
-                f"its arrays and tables of pointers take more than the {most} bindings of the device; a table takes "
-                "one, and one per block of memory with arrays of it; pass fewer tables, or parts of one array"
+                f"its arrays and tables of pointers take more than the {most} bindings of the device; tables take one "
+                "per block of memory with arrays of theirs; pass fewer tables, or parts of one array"
             ),
         )
     return kernel._replace(function=made)

@@ -170,7 +170,9 @@ class BlockLauncher:
         target = target_for(runtime, signature.values())
         options = BlockOptions(chosen.n_warps, target, compilation, overlaps_among(args), asserts)
         specialization = program.specialized(types, options)
-        if not specialization.windows and (splits := splits_among(runtime, specialization, args)):
+        if specialization.windows:
+            return program.on(runtime, types, options)
+        if splits := splits_among(runtime, specialization, args):
             options = options.split(splits)
         elif together := together_of(runtime, specialization.array_bindings, args):
             options = options.compiled_with(together=together)
