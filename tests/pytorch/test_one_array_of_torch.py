@@ -162,3 +162,17 @@ def test_pytorch_takes_arrays_by_dlpack() -> None:
     tensor = torch.from_dlpack(x)
     tensor += 1
     assert np.array_equal(x.numpy(), HOST + 1)
+
+
+@triton.jit
+def widened(x_ptr, out_ptr, n: tl.constexpr):
+    i = tl.arange(0, n)
+    tl.store(out_ptr + i, tl.load(x_ptr + i).to(tl.float32))
+
+
+def test_reinterpreted_tensors_are_arguments_of_block_programs() -> None:
+    bits, out = torch.arange(64, dtype=torch.uint8), torch.zeros(64, device="vk")
+    on_device = bits.to("vk")
+    for _ in range(3):  # later launches have a plan
+        widened[(1,)](triton.reinterpret(on_device, tl.float8e5), out.zero_(), 64)
+        torch.testing.assert_close(out.cpu(), bits.view(torch.float8_e5m2).float(), rtol=0, atol=0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkcompute.blocks.compiler.types import Dtype, dtype_of
+from vkcompute.runtime.memory.holders import held
 
 
 class TensorWrapper:
@@ -23,6 +24,12 @@ class TensorWrapper:
     def runtime(self) -> Any:
         """The runtime of the array; arrays of the host have none."""
         return self.base.runtime
+
+    @property
+    def __vkcompute_array__(self) -> TensorWrapper | None:
+        """The wrapper of the array that another interface's object holds, as a tensor of the device; else None."""
+        array = held(self.base)
+        return None if array is self.base else self._wrapping(array)
 
     @property
     def data(self) -> Any:
