@@ -53,4 +53,4 @@ class ChosenTests:
         if file not in self._whole and number % self._share:
             return False
         in_full = file.startswith(self._in_full) or any(mark.name == self._marker for mark in item.iter_markers())
-        return in_full or number % self._part_share == 0
+        return in_full or number // self._share % self._part_share == 0

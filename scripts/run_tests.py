@@ -2,9 +2,9 @@
 
 Usage: run_tests.py [--complete] [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
 
-Runs the tests that the changes since the last complete run need, and a part of the others (selection.py). Where both
-software drivers run, SwiftShader runs a part of these. With --complete, with a marker or with arguments of pytest, all
-of those that these name.
+Runs the tests that the changes since the last complete run need, and a part of the others (selection.py). Where
+lavapipe and SwiftShader both run, SwiftShader runs a part of these. --complete runs all tests; --marker and pytest's
+arguments run all that they name.
 
 The drivers are lavapipe, swiftshader and gpu (a real GPU, if the loader finds one). Tests marked `pure`, whose outcome
 no driver changes, run once, as "pure": with the first driver. Tests marked `devices` run again as "both": with both

@@ -37,8 +37,13 @@ EVERYTHING = (
     "hatch_build.py",
     "pyproject.toml",
     "tests/conftest.py",
+    "tests/checked_locks.py",
+    "tests/validator.py",
     "scripts/chosen_tests.py",
+    "scripts/drivers.py",
+    "scripts/hang_limit.py",
     "scripts/import_graph.py",
+    "scripts/passed_tests.py",
     "scripts/run_tests.py",
     "scripts/selection.py",
 )
@@ -65,7 +70,7 @@ class Part:
     """The part of a selection that the second of two software drivers runs.
 
     Attributes:
-        in_full: beginnings of test files: all selected tests of these files.
+        in_full: prefixes of test files of which all selected tests run.
         marker: of tests that run wherever they are.
         share: one of so many other tests runs.
     """
@@ -76,7 +81,7 @@ class Part:
 
 
 PART = Part(tuple(f"tests/{room}/" for room in ("core", "frontend", "ir", "jit", "spirv")), "every_driver", 4)
-"""What a driver's compiler and features decide, and a part of what stands on it. Changed test files are added."""
+"""Folders that test a driver's compiler and features; `selection_for` adds changed test files."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def select(root: Path = ROOT) -> Selection:
     base = _recorded()
     if head is None or base is None:
         return _everything("no complete run is recorded" if base is None else "git does not know this folder")
-    listed = _git(root, "diff", "--name-only", base)
+    listed = _git(root, "diff", "--name-only", "--no-renames", base)
     new = _git(root, "ls-files", "--others", "--exclude-standard")
     if listed is None or new is None:
         return _everything(f"git has no commit {base[:8]}, that of the last complete run")
@@ -141,8 +146,8 @@ def part_statement(part: Part, driver: str) -> str:
     rooms = ", ".join(PART.in_full)
     n_changed = len(part.in_full) - len(PART.in_full)
     return (
-        f"{driver} runs of these tests: {rooms}, {n_changed} changed test files and tests marked {part.marker}; of the "
-        f"others every {part.share}th, by commit. All tests: make complete"
+        f"{driver} runs a part of these: all in {rooms}, {n_changed} changed test files and tests marked "
+        f"{part.marker}, and every {part.share}th of the rest, by commit. All tests: make complete"
     )
 
 

@@ -120,7 +120,7 @@ def test_a_second_driver_runs_a_part_where_the_first_runs_all() -> None:
     chosen = run_tests.selections([lavapipe, swiftshader, pure], tests)
     assert [item and item.part for item in chosen] == [None, selection.PART, None]
     assert [text.split(":")[1].strip() for text in run_tests.stated(chosen)] == [
-        "all tests", "swiftshader runs of these tests"
+        "all tests", "swiftshader runs a part of these"
     ]  # fmt: skip
     alone = run_tests.selections([swiftshader], tests)
     assert [item and item.part for item in alone] == [None]

@@ -201,6 +201,20 @@ def test_a_second_driver_runs_its_rooms_changed_and_marked_tests_and_a_part_that
         assert 5 <= len(names) - len(in_full) <= 30
 
 
+def test_a_second_driver_runs_a_part_of_what_rotates(tmp_path: Path) -> None:
+    rest = "tests/nn/test_conv.py"
+    (tmp_path / "tests/nn").mkdir(parents=True)
+    (tmp_path / rest).write_text(SECOND.replace("range(60)", "range(400)"))
+    (tmp_path / "tests/conftest.py").write_text(PLUGIN)
+    tests = selection.selection_for(["docs/arrays.md"], "commit 1", BASE)
+    first, second = (
+        {name for name in collected(tmp_path, chosen.dumps(), "[0, 1]") if "any" in name}
+        for chosen in (replace(tests, part=None), tests)
+    )
+    assert second < first
+    assert len(second) < len(first) / 2
+
+
 def test_shards_have_all_tests_once(tmp_path: Path) -> None:
     names = [f"test_{number}.py" for number in range(12)]
     for name in names:

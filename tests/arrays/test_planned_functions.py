@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -132,3 +133,28 @@ def test_files_are_read_anew(gpu: vc.Runtime, tmp_path: Path, monkeypatch: pytes
         np.save(binary, np.full(3, number, np.float32))
         np.savetxt(text, np.full(3, number, np.float32))
         assert vnp.load(binary).numpy().tolist() == vnp.loadtxt(text).numpy().tolist() == [number] * 3
+
+
+def test_fill_values_of_equal_bits_have_plans_of_their_own(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_plans, "are_used", True)
+    records = [np.array((1, 2), [(one, "i4"), (two, "f4")])[()] for one, two in (("a", "b"), ("x", "y"))]
+    for record in records:
+        for _ in range(N_CALLS):
+            assert vnp.full(2, record).dtype == record.dtype
+    for number in (math.nan, -math.nan, 0.0, -0.0, complex(0.0, -0.0), complex(0.0, 0.0)):
+        for _ in range(N_CALLS):
+            assert vnp.full(2, number).numpy().tobytes() == np.full(2, number, vnp.full(2, number).dtype).tobytes()
+
+
+def test_what_numpy_reports_is_reported_by_each_call(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_plans, "are_used", True)
+    calls: list[Callable[[], Any]] = [
+        lambda: vnp.full(3, np.float32(1e20), "int32"), lambda: vnp.full(3, 1j, "float32"),
+        lambda: vnp.linspace(0, 1e39, 5, dtype="float32"),
+    ]  # fmt: skip
+    for call in calls:
+        for _ in range(N_CALLS):
+            with pytest.warns(Warning, match=r"invalid|imaginary|overflow"):
+                call()
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        calls[0]()

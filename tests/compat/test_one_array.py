@@ -250,16 +250,16 @@ def test_memory_of_others_is_refused_with_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("owner", OWNERS)
-def test_the_rest_take_arrays_by_dlpack(gpu: vc.Runtime, owner: str) -> None:
+def test_the_rest_take_arrays_by_dlpack(owner: str) -> None:
     x = OWNERS[owner][0](HOST)
     array = vnp.asarray(x)
-    if not gpu.device.memory.unified:
+    if not array.runtime.device.memory.unified:
         with pytest.raises(BufferError, match="not host-visible"):
             np.from_dlpack(array)
         return
     host = np.from_dlpack(x if hasattr(x, "__dlpack__") else array)
     step_of_vc[N // 64, 64](x, 1.0, 1.0)
-    gpu.wait()
+    array.runtime.wait()
     assert np.array_equal(host, HOST + 1)
     assert np.array_equal(cp.from_dlpack(host).get(), HOST + 1)
 
@@ -296,3 +296,13 @@ def test_launches_copy_mapped_arrays_that_only_the_host_sees(monkeypatch: pytest
     assert x.tolist() == cp.asarray(x).tolist() == [3, 5, 7]
     with pytest.raises(AttributeError, match="only the host sees; copy it"):
         x.__cuda_array_interface__  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "changes", [{"typestr": ">f4"}, {"typestr": "<M8[s]", "shape": (8,)}, {"typestr": "|V2", "shape": (8,)}]
+)
+def test_dtypes_that_arrays_lack_are_refused_in_descriptions(changes: dict[str, Any]) -> None:
+    array = Foreign(cp.asarray(HOST))
+    array.__cuda_array_interface__ |= changes
+    with pytest.raises(TypeError, match="an array's dtype must be one of"):
+        cuda.as_cuda_array(array)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.dtypes import stored
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
@@ -44,7 +45,7 @@ class Address:
         return self.number - other.number
 
     def __int__(self) -> int:
-        """Raises: it is no address of CUDA.
+        """Refuses to be a number.
 
         Raises:
             TypeError: always.
@@ -73,6 +74,7 @@ def array_of(description: dict[str, Any]) -> Array | None:
     """Returns the array of a description, without a copy; None if its memory is of another library.
 
     Raises:
+        TypeError: arrays have no such dtype, as of another byte order.
         ValueError: the shape and the strides go beyond the memory of the array that was described.
     """
     shape, dtype = tuple(description["shape"]), np.dtype(description["typestr"])
@@ -81,8 +83,9 @@ def array_of(description: dict[str, Any]) -> Array | None:
     address = description["data"][0]
     if not isinstance(address, Address):
         return None
-    if dtype.kind == "V":  # the text lacks the fields
+    if dtype.kind == "V" and dtype.itemsize == address.array.dtype.itemsize:  # the text lacks the fields
         dtype = address.array.dtype
+    dtype = stored(dtype)
     strides = tuple(description.get("strides") or layout.contiguous_strides(shape, dtype.itemsize))
     low, high = layout.extent(shape, strides, dtype.itemsize)
     array, first = address.array, address.array.offset + address.offset

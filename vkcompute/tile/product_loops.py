@@ -23,7 +23,9 @@ from vkcompute.tile.types import shape_of
 MOST_PRODUCTS = 1024
 """Multiplications of a product in the code of an invocation. Of more, lavapipe runs the loop faster, by 5 to 25 %."""
 _N_TERMS = 4  # of each sum in an iteration
-_N_TERMS_OF_PIECES = 2  # in each of several loops: lavapipe compiles four for 4.1 s in place of 6.8 s, as fast ones
+_N_TERMS_OF_PIECES = (
+    2  # if there are several loops: lavapipe compiles four in 4.1 s, with 4 terms in 6.8 s; they run as fast
+)
 _AXES = -1, -2  # along which the operands of a product are cut
 
 

@@ -1,4 +1,4 @@
-"""Changes to modules that need not be imported yet: they are made once somebody imports the module."""
+"""Patches of modules that may not be imported yet: they are applied at the import."""
 
 from __future__ import annotations
 

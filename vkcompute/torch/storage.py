@@ -48,7 +48,7 @@ class Memory:
         visible_nbytes: the size that PyTorch sees: `nbytes`, or less after `UntypedStorage.resize_`.
         whole: the array with all elements, which may be lazy; None before somebody has written some.
         is_shared: True if an array outside of PyTorch, or a recorded program, has the same memory, so that it is never
-            replaced. While a program is recorded, it is a `Pinned`.
+            replaced. While a program is recorded, it is an `InPlaceUpdates`.
     """
 
     __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "visible_nbytes", "whole")
@@ -60,7 +60,7 @@ class Memory:
             self._number = next(_numbers)
         self.address = _NON_CANONICAL + (self._number << _OFFSET_BITS)
         self.nbytes = self.visible_nbytes = nbytes
-        self.is_shared: bool | Pinned = is_shared
+        self.is_shared: bool | InPlaceUpdates = is_shared
         self.whole: Array | None = None
         _memories[self._number] = weakref.ref(self)
         if array is not None:
@@ -87,7 +87,7 @@ class Memory:
         _owners[id(array)] = self
 
     def resize(self, nbytes: int) -> None:
-        """Changes the visible size; 0 bytes drop the elements, and with them the memory.
+        """Changes the visible size. At 0 bytes the array is dropped, and with it the memory, unless it is shared.
 
         Raises:
             RuntimeError: the size is more than the original one.
@@ -117,7 +117,7 @@ class Memory:
         return whole.viewed(offset * itemsize, shape, steps, dtype)
 
 
-class Pinned:
+class InPlaceUpdates:
     """The memories that exist now, whose arrays are not replaced while a program is recorded.
 
     What the program updates, it writes in place, as its replays do.
@@ -257,7 +257,10 @@ def array_of(tensor: Any) -> Array:
         TypeError: arrays have no such dtype, or it is of another device.
     """
     if not is_on_device(tensor) or tensor.dtype not in ARRAYS:
-        raise TypeError(f"array_of takes a tensor of the device vk; got {tensor.dtype} on {tensor.device}")
+        raise TypeError(
+            f"array_of takes tensors of the device {DEVICE_NAME} whose dtype arrays have; got {tensor.dtype} on "
+            f"{tensor.device}; convert it by .to({DEVICE_NAME!r}, torch.float32)"
+        )
     memory = memory_of(tensor)
     array = view_of(tensor)
     array.compute()

@@ -44,8 +44,8 @@ _BUSY = 128
 """Blocks that keep a GPU busy. On lavapipe with two cores, 128 x 512 times 512 x 512 takes 3.2 ms of CPU time in 128
 blocks, whose parts are then added, and 2.6 in the 16 of `Tuning.busy_groups`.
 """
-_SHORTEST, _LONGER = 256, 1024
-"""Terms of a part, and those from which shorter parts are worth their sums: these have fewer roundings."""
+_LEAST_TERMS, _MOST_TERMS = 256, 1024
+"""Terms of a part: fewer gain no speed. More have larger errors of rounding, for which it pays to add up parts."""
 
 
 class Product(NamedTuple):
@@ -141,8 +141,8 @@ def tile_shape(x: Array, n_rows: int, n_columns: int, n_terms: int) -> tuple[int
 def _terms(x: Array, n_blocks: int, n_terms: int, step: int) -> int:
     """Returns the terms of a part: fewer of them where blocks are few."""
     busy = min(_BUSY, tuning_of(x.runtime.device.physical).busy_groups)
-    fewest = max(-(-busy // n_blocks), -(-n_terms // _LONGER))
-    parts = min(fewest, -(-_BUSY // n_blocks), -(-n_terms // _SHORTEST))
+    fewest = max(-(-busy // n_blocks), -(-n_terms // _MOST_TERMS))
+    parts = min(fewest, -(-_BUSY // n_blocks), -(-n_terms // _LEAST_TERMS))
     return min(rounded(-(-n_terms // parts), step), LONGEST)
 
 

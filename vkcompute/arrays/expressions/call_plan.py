@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from struct import Struct
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,15 +25,16 @@ from vkcompute.runtime.runtime import Runtime, current_runtime
 from vkcompute.runtime.scheduling import current
 
 _Class = TypeVar("_Class", bound=type)
+_bits_of = Struct("dd").pack
 _MOST_ITEMS = 32  # of a sequence
-_BY_VALUE = {bool, int, str, type(None), type(Ellipsis), type, np.dtype, *[
+_by_value_types = {bool, int, str, type(None), type(Ellipsis), type, np.dtype, *[
     type(np.dtype(name)) for name in ("?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "F", "D")
 ]}  # fmt: skip
 """Types of arguments that are a part of the key as they are."""
 CREATING = frozenset(
     "arange empty eye fftfreq full geomspace identity indices linspace logspace ones rfftfreq tri zeros".split()
 )
-"""Functions that make arrays of nothing but their arguments, as no function does that reads a file."""
+"""Functions whose result depends on their arguments only: those that read files are not among them."""
 
 
 class Node(NamedTuple):
@@ -240,6 +242,9 @@ class Planned:
             return plan.run(runtime, arrays)
         if not self._plans.is_to_trace(runtime, key):
             return self._function(args, named)
+        if not arrays and _is_reported(self._function, args, named):
+            self._plans.keep(runtime, key, None)
+            return self._function(args, named)
         result, trace = traced(runtime, arrays, (), lambda: self._function(args, named))
         self._plans.keep(runtime, key, _plan_of(trace, arrays, result))
         return result
@@ -266,7 +271,7 @@ class Planned:
 
 def by_value(kind: _Class) -> _Class:
     """Makes objects of a class parts of keys as they are, equal by identity; a decorator."""
-    _BY_VALUE.add(kind)
+    _by_value_types.add(kind)
     return kind
 
 
@@ -279,6 +284,21 @@ def planned(function: Callable[..., Any]) -> Callable[..., Any]:
         return call(args, named)
 
     return with_plans
+
+
+def _is_reported(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """True if NumPy warns of an overflow or the like in a call, or raises it, which a plan would not repeat.
+
+    So it is taken of complex numbers, of which a conversion may drop the imaginary part.
+    """
+    if any(isinstance(x, (complex, np.complexfloating)) for x in (*args, *named.values())):
+        return True
+    try:
+        with np.errstate(all="raise"):
+            function(args, named)
+    except FloatingPointError:
+        return True
+    return False
 
 
 def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan | None:
@@ -305,12 +325,12 @@ def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:
             else:
                 key += (x._shape, x._dtype.char, kind)
             arrays.append(x)
-        elif kind in _BY_VALUE:
+        elif kind in _by_value_types:
             key += (kind, x)
         elif kind is float or kind is complex:
-            key += (kind, repr(x))  # 0.0 equals -0.0
+            key += (kind, _bits_of(x.real, x.imag))  # 0.0 equals -0.0, and NaN may have a sign
         elif isinstance(x, np.generic):
-            key += (kind, x.tobytes())
+            key += (kind, x.dtype, x.tobytes())
         elif kind is slice:
             key.append(kind)
             _add(key, (x.start, x.stop, x.step), arrays)

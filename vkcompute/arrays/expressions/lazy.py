@@ -37,7 +37,8 @@ class Lazy:
     Attributes:
         structure: what all expressions of the same operations on operands of the same kinds have in common.
         operands: arrays and NumPy scalars.
-        reader: the weak reference to the lazy array by which others know it; None for one that only others have.
+        reader: the weak reference to the lazy array, in `Context.pending`; None for an inner array of a plan, which
+            only expressions have.
         readers: weak references to the lazy arrays that have the result as an operand, once per operand.
         origin: makes the operands of an array that a plan of calls has made, when they are needed; else None.
     """

@@ -21,7 +21,13 @@ from vkcompute.blocks.compiler.functions import (
     ConstexprFunction,
 )
 from vkcompute.blocks.compiler.pointer_choice import sources_of
-from vkcompute.blocks.compiler.refusals import is_users, refuse_blocks, refuse_global, refuse_return, refuse_starred
+from vkcompute.blocks.compiler.refusals import (
+    is_users,
+    refuse_global,
+    refuse_noinline_blocks,
+    refuse_return,
+    refuse_starred,
+)
 from vkcompute.blocks.compiler.types import (
     POINTERS,
     TYPES,
@@ -211,7 +217,7 @@ class BlockCompiler(Context):
             return self._at_compile_time(function, args, named)
         if isinstance(getattr(function, "__self__", None), TYPES) or function in _TYPES:
             return function(*args, **named)
-        refuse_blocks(function, args, named, self.shape)
+        refuse_noinline_blocks(function, args, named, self.shape)
         result = call_python(self.evaluator, function, args, named, node)
         if result is not NOT_PYTHON:
             return result

@@ -62,7 +62,7 @@ def refuse_return(e: Evaluator) -> None:
         raise UnsupportedError("a loop has no return; assign the result, and make it a condition of the while loop")
 
 
-def refuse_blocks(
+def refuse_noinline_blocks(
     function: Any, args: list[Any], named: dict[str, Any], shape_of: Callable[[Any], tuple[int, ...]]
 ) -> None:
     """Raises UnsupportedError for a block of several elements that is passed to a function with noinline=True."""

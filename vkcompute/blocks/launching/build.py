@@ -291,8 +291,8 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
         raise definition.source.error(
             definition.source.tree,
             UnsupportedError(
-                f"its arrays and tables of pointers take more than the {most} bindings of the device; tables take one "
-                "per block of memory with arrays of theirs; pass fewer tables, or parts of one array"
+                f"its arrays and tables of pointers take more than the {most} bindings of the device; each table takes "
+                "one per block of memory with arrays of it; pass fewer tables, or parts of one array"
             ),
         )
     return kernel._replace(function=made)

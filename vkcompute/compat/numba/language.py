@@ -211,12 +211,12 @@ class NumbaKernels(Compiler):
             first, second = [np.dtype(getattr(kind, "dtype", kind)) for kind in kinds]
             return (first == second) == (sign == "==")
         truth = self.arithmetic.compare(sign, self._beside(one, other), self._beside(other, one))
-        return self._unknown(truth, one, other)
+        return self._opaque(truth, one, other)
 
-    def _unknown(self, truth: Any, *operands: Any) -> Any:
-        """Returns the truth of a comparison of device values as one, so that both sides of a branch have their types.
+    def _opaque(self, truth: Any, *operands: Any) -> Any:
+        """Returns a comparison of device values as one whose result is not constant, so that both branches are typed.
 
-        A uint64 that is compared with -1 is always larger, but Numba types the other side, too.
+        A uint64 is always larger than -1, but Numba types the other branch, too.
         """
         if not isinstance(truth, Number) or not isinstance(truth.value, ir.Constant):
             return truth

@@ -34,7 +34,8 @@ _FOLDERS = (
 
 _Owner = tuple[str, Any]
 """("globals" or "attributes", name of a module), ("module of", position of the function), or ("cell", (position of the
-function, index in its closure)). The second is for modules that `sys.modules` lacks, as programs load those they write.
+function, index in its closure)). "module of" is for modules that `sys.modules` lacks, as compilers load the code that
+they generate.
 """
 
 

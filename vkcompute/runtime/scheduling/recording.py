@@ -29,7 +29,8 @@ class Recording:
         commands: it as an array of one, for `Recorder.execute`; None for a primary one, which is submitted itself.
         writes: the bytes that the tasks write.
         reads: the bytes that they read before they write them.
-        unwritten: ranges of `reads` that are none of `writes`: where a task writes, its reads add no dependencies.
+        unwritten: the `reads` that a run registers. A `GraphRecording` leaves out those that are in `writes`, too: the
+            dependencies of a write include those of the read.
         tasks: the tasks.
         cost: of a run.
     """

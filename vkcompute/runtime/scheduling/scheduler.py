@@ -32,7 +32,7 @@ from vkcompute.runtime.scheduling.tracing import Tracer
 # Where `submits_early` is True, a batch is also submitted to an idle queue: see `CommandQueue.n_early`.
 BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
-_REPLAY_TASKS = 8  # that a replay counts as, however many it has: it takes the host as long
+_REPLAY_TASKS = 8  # the most that a replay counts as: its host time does not grow with its tasks
 _MAX_MEASURED = 10_000  # tasks in a graph's submit, up to which a profile measures each
 
 
@@ -354,8 +354,11 @@ class Scheduler(CommandQueues):
 
     def _add_runs(self, target: CommandQueue, recording: Recording, before: Task | None) -> None:
         """Adds the task of runs of a recording, which begin with a barrier of their own, and records `before`."""
-        are_told = self._only is None or self.failures or self.callbacks  # all reads: errors may follow from them
-        reads = [*(() if before is None else before.reads), *(recording.reads if are_told else recording.unwritten)]
+        registers_all = self._only is None or self.failures or self.callbacks  # a failure must reach every read
+        reads = [
+            *(() if before is None else before.reads),
+            *(recording.reads if registers_all else recording.unwritten),
+        ]
         try:
             own = self._add_task(target, recording.writes, reads)
             if before is not None:

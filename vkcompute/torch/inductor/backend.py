@@ -132,7 +132,7 @@ def enable(replaced: Any) -> None:
     common_meta: Any = TritonKernel.__dict__["inductor_meta_common"]  # of the class, or static in PyTorch 2.10
     replaced.replace(TritonKernel, "inductor_meta_common", type(common_meta)(_without_triton(common_meta.__func__)))
     replaced.replace(select_algorithm, "PyCodeCache", _Templates)
-    replaced.replace(flex_decoding, "get_split_k", _splitter(flex_decoding.get_split_k))
+    replaced.replace(flex_decoding, "get_split_k", _split_k(flex_decoding.get_split_k))
     replaced.replace(ir.Scan, "num_splits", classmethod(_unsplit(ir.Scan.num_splits.__func__)))
 
 
@@ -177,8 +177,8 @@ class _Templates(PyCodeCache):  # type: ignore[misc]
         return SimpleNamespace(key=key, __file__=path)
 
 
-def _splitter(original: Any) -> Any:
-    """Returns the function of the parts into which FlexAttention divides the keys of a few queries."""
+def _split_k(original: Any) -> Any:
+    """Returns get_split_k, by Inductor's formula: the parts of the keys for few queries of FlexAttention."""
 
     def get_split_k(n_batches: int, n_heads: int, n_keys: int) -> int:
         if V.graph.device_types != {DEVICE_NAME}:

@@ -20,8 +20,8 @@ from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.torch.element_types import array_dtype
 from vkcompute.torch.kernels import is_on_device
 from vkcompute.torch.storage import (
+    InPlaceUpdates,
     Memory,
-    Pinned,
     empty,
     memory_of,
     n_elements,
@@ -79,7 +79,7 @@ class Replayed:
         """Runs the program on the memory of a recording; returns its results, tensors as `_output` takes them."""
         recording = recording_graph(runtime().scheduler)
         assert recording is not None
-        earlier, used = Pinned(), set[Buffer]()  # constants among them, which others may update between replays
+        earlier, used = InPlaceUpdates(), set[Buffer]()  # constants among them, which others may update between replays
         try:
             given, memories = _arguments(layouts, arrays)
             results = [_taken(value, memories) for value in self._call(given)]  # which adds those of results

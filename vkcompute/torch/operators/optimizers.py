@@ -20,8 +20,9 @@ from vkcompute.torch.storage import memory_order, view_of
 Tensors = Sequence[Any]
 
 _ONE = np.float32(1)
-_PLAIN = torch.Tensor, torch.nn.Parameter
 """A factor by which elements of fewer bits are computed in float32."""
+_PLAIN = torch.Tensor, torch.nn.Parameter
+"""Types of parameters with a storage of their own; a DTensor has none."""
 
 
 def _gradient(grad: Any, scale: Any, sign: Any, i: Any) -> Any:

@@ -125,7 +125,7 @@ _ABSENT = {
         "MemoryPointer MappedMemory PinnedMemory open_ipc_array".split(),
         "memory is the device's pool, of one process",
     ),
-    "bf16": "16-bit floats of kernels are float16",
+    "bf16": "kernels have no bfloat16; use float16 or float32",
 }
 """Names of Numba's that are not there -> the reason and the remedy."""
 
