@@ -52,6 +52,7 @@ LEFT_OUT = {
     "amd": "compiles without a device; its kernels are in the table in any case",
     "unit_calls": "a part of host.py",
     "compilers": "is the table",
+    "cuda_programs": "compares programs with Numba CUDA and CuPy; other benchmarks have kernels of these kinds",
     "mutations": "compiles damaged modules on purpose",
     "programs": "compiles random kernels, which are without end",
     "recorded": "is this program",

@@ -41,8 +41,8 @@ _HALVES = _Limits(16384, 128, 32)
 _BY_WORDS = _Limits(256, 16, ADJACENT)
 """Of float64 that is computed by words: an invocation has four sums, whose code takes seconds to compile."""
 _BUSY = 128
-"""Blocks that keep a GPU busy. On lavapipe with two cores, 128 x 512 times 512 x 512 takes 3.2 ms of CPU time in 128
-blocks, whose parts are then added, and 2.6 in the 16 of `Tuning.busy_groups`.
+"""Blocks that keep a GPU busy. On lavapipe, 128 x 512 times 512 x 512 takes 3.2 ms of CPU time in 128 blocks, of which
+each has a part of the sums. In the 16 of `Tuning.busy_groups` it takes 2.6 ms.
 """
 _LEAST_TERMS, _MOST_TERMS = 256, 1024
 """Terms of a part: fewer gain no speed. More have larger errors of rounding, for which it pays to add up parts."""
