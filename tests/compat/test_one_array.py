@@ -14,7 +14,7 @@ import vkcompute.compat.cupy as cp
 import vkcompute.compat.cupyx as cupyx
 import vkcompute.numpy as vnp
 from vkcompute.compat import triton
-from vkcompute.compat.numba import cuda
+from vkcompute.compat.numba import cuda, guvectorize, vectorize
 from vkcompute.compat.triton import language as tl
 from vkcompute.runtime.memory.transfers import Transfers
 from vkcompute.runtime.scheduling.task import Copy
@@ -306,3 +306,29 @@ def test_dtypes_that_arrays_lack_are_refused_in_descriptions(changes: dict[str, 
     array.__cuda_array_interface__ |= changes
     with pytest.raises(TypeError, match="an array's dtype must be one of"):
         cuda.as_cuda_array(array)
+
+
+def test_what_reads_a_mapped_array_sees_it_as_it_was() -> None:
+    @vectorize(["float32(float32, float32)"], target="cuda")
+    def add(x, y):
+        return x + y
+
+    @guvectorize(["(float32[:], float32, float32[:])"], "(n),()->(n)", target="cuda")
+    def plus(x, y, out):
+        for i in range(x.size):
+            out[i] = x[i] + y
+
+    x = cuda.mapped_array(N, np.float32)
+    copy, copied = (cuda.device_array(N, np.float32) for _ in range(2))
+    out = cuda.mapped_array(N, np.float32)
+    calls: list[Callable[[], Any]] = [
+        lambda: copy.copy_to_device(x) or copy, lambda: copied.__setitem__(slice(None), x) or copied,
+        lambda: add(x, x), lambda: add(x, x, out=out), lambda: plus(x, 2), lambda: vnp.add(x, 1), lambda: cp.array(x),
+    ]  # fmt: skip
+    for call, expected in zip(calls, (3, 3, 6, 6, 5, 4, 3), strict=True):
+        x[:] = 3
+        result = call()
+        x[:] = 50
+        assert np.array_equal(np.asarray(cp.asnumpy(result)), np.full(N, expected, np.float32))
+    x[:] = 3
+    assert add(x, x, out=out).copy_to_host().tolist() == np.asarray(out).tolist() == [6] * N
