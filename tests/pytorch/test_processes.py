@@ -60,8 +60,10 @@ def test_storages_drop_their_elements_and_get_memory_again() -> None:
     storage.resize_(0)
     assert (storage.size(), storage.nbytes(), len(storage), x._typed_storage()._size()) == (0, 0, 0, 0)
     assert torch.vk.memory_allocated() < before
-    with pytest.raises(RuntimeError, match=r"32 bytes was resized to 0 bytes; call its resize_\(32\)"):
-        (x + 1).cpu()
+    for use in (lambda: (x + 1).cpu(), lambda: x.fill_(3)):
+        with pytest.raises(RuntimeError, match=r"32 bytes was resized to 0 bytes; call its resize_\(32\)"):
+            use()
+    assert storage.size() == 0
     storage.resize_(32)
     x.fill_(3)
     assert (part.tolist(), storage.size()) == ([3, 3], 32)

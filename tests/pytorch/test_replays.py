@@ -260,3 +260,18 @@ def test_dropped_programs_keep_no_memory() -> None:
         torch.vk.synchronize()
         before.append(torch.vk.memory_allocated())
     assert before[3] == before[1]
+
+
+def test_a_reset_drops_the_memory_of_recordings() -> None:
+    held = []
+    for _ in range(3):
+        model, x = nn.Linear(500, 500).to("vk"), torch.ones(1, 500, device="vk")
+        compiled = torch.compile(model, mode="reduce-overhead")
+        with torch.no_grad():
+            for _ in range(3):
+                compiled(x).cpu()
+        del model, compiled, x
+        torch._dynamo.reset()
+        gc.collect()
+        held.append(torch.vk.memory_allocated())
+    assert held[0] == held[1] == held[2]

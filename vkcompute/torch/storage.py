@@ -334,7 +334,8 @@ def store(tensor: Any, result: Array) -> Any:
         return tensor
     if result.dtype is not array_dtype(tensor.dtype):
         result = convert(result, array_dtype(tensor.dtype))
-    if memory.is_shared or result.shape != shape or not covers_storage(tensor):
+    is_cut = memory.visible_nbytes < memory.nbytes  # by resize_
+    if memory.is_shared or is_cut or result.shape != shape or not covers_storage(tensor):
         _write(view_of(tensor), result)
         return tensor
     if not tensor.is_contiguous():

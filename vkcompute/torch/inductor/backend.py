@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,6 +134,7 @@ def enable(replaced: Any) -> None:
     replaced.replace(TritonKernel, "inductor_meta_common", type(common_meta)(_without_triton(common_meta.__func__)))
     replaced.replace(select_algorithm, "PyCodeCache", _Templates)
     replaced.replace(flex_decoding, "get_split_k", _split_k(flex_decoding.get_split_k))
+    replaced.replace(torch._dynamo, "reset", _resetter(torch._dynamo.reset))
     replaced.replace(ir.Scan, "num_splits", classmethod(_unsplit(ir.Scan.num_splits.__func__)))
 
 
@@ -175,6 +177,17 @@ class _Templates(PyCodeCache):  # type: ignore[misc]
             return PyCodeCache.load(source_code, extra, **named)
         key, path = PyCodeCache.write(source_code, extra)
         return SimpleNamespace(key=key, __file__=path)
+
+
+def _resetter(original: Any) -> Any:
+    """Returns torch._dynamo.reset, which also drops the recordings of replayed programs."""
+
+    def reset() -> None:
+        original()
+        if (replays := sys.modules.get(_REPLAYS)) is not None:
+            replays.forget_all()
+
+    return reset
 
 
 def _split_k(original: Any) -> Any:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ from vkcompute.torch.storage import (
 )
 
 _Layout = tuple[Any, ...]
+_all: weakref.WeakSet[Replayed] = weakref.WeakSet()
 _MOST_LAYOUTS = 7
 """Recordings of a program; sizes that change more often would be recorded more often than they are replayed."""
 
@@ -48,8 +50,14 @@ class Replayed:
 
     def __init__(self, call: Callable[[list[Any]], Sequence[Any]]) -> None:
         self._call = call
-        self._recorded = graph(self._record)
         self.recorded_layouts: dict[Any, bool] = {}
+        self.forget()
+        _all.add(self)
+
+    def forget(self) -> None:
+        """Drops the recordings, and with them the memory that they use."""
+        self._recorded = graph(self._record)
+        self.recorded_layouts.clear()
 
     def __call__(self, args: list[Any]) -> Sequence[Any]:
         layouts: Any = tuple([_layout(value) for value in args])
@@ -87,6 +95,12 @@ class Replayed:
         finally:
             earlier.release(used)
         return results
+
+
+def forget_all() -> None:
+    """Drops the recordings of all programs: Inductor keeps a program after its function is gone."""
+    for program in list(_all):
+        program.forget()
 
 
 def _arguments(layouts: tuple[_Layout, ...], arrays: list[Array]) -> tuple[list[Any], list[Memory]]:
