@@ -114,6 +114,7 @@ def lacking(feature: str, module: Callable[[str], bytes], kind: str, dtype: str)
 
 SUM = "layout(binding = 0) buffer A { uint a[]; }; void main() { a[0] = subgroupAdd(a[1]); }"
 BLOCK = "shared Block { float x[8]; }; layout(binding = 0) buffer A { float a[]; }; void main() { x[0] = a[0]; }"
+LARGE = "shared float x[5120]; layout(binding = 0) buffer A { float a[]; }; void main() { x[0] = a[0]; a[1] = x[0]; }"
 EMPTY = "layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }"
 # What an error says -> the case.
 CASES = {
@@ -128,6 +129,12 @@ CASES = {
     "needs the feature storageBuffer8BitAccess": lacking("storageBuffer8BitAccess", moved, "uint8_t", "uint8"),
     "needs the feature workgroupMemoryExplicitLayout": Case(
         lambda: shader(BLOCK), reduced_in_lines, ("workgroupMemoryExplicitLayout",)
+    ),
+    "SPIR-V extension SPV_KHR_workgroup_memory_explicit_layout needs the extension": Case(
+        lambda: shader(BLOCK), reduced_in_lines, ("workgroupMemoryExplicitLayout",)
+    ),
+    "has 20480 or more bytes of shared memory per workgroup": Case(
+        lambda: shader(LARGE), reduced_in_lines, limits={"maxComputeSharedMemorySize": 16384}
     ),
     "needs the subgroup operation": Case(
         lambda: shader(SUM), reduced_in_lines, limits={"subgroupSupportedOperations": 1}
