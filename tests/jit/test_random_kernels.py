@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+import numpy as np
 import pytest
 from host import SimulatedRuntime
 from hypothesis import HealthCheck, assume, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from random_checks import CHECKS, SAME, by_numba
 
 import vkcompute as vc
+from vkcompute.gpu_report.random_programs import warps
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,18 @@ def test_random_programs_of_integers(own: vc.Runtime, kind: str, random: Random)
 @given(random=_RANDOM)
 def test_random_programs_simulated(kind: str, random: Random) -> None:
     assume(CHECKS[kind](SimulatedRuntime(), lambda kernel: kernel.simulate, random) == SAME)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("seed", [421, 808, 944])
+def test_random_programs_do_not_depend_on_the_order_of_workgroups(seed: int) -> None:
+    """Of these seeds, programs once had `xor` and `or_` of one element."""
+    random = Random(seed)
+    text = warps.WarpProgram(random, halves=random.random() < 0.2).text()
+    arguments = warps.data_of(np.random.default_rng(random.getrandbits(32)))
+    first, last = (warps.run_by_keys(text, arguments, groups) for groups in ([0, 1], [1, 0]))
+    for one, other in zip(first, last, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.pure

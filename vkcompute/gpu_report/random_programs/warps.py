@@ -37,8 +37,9 @@ _WRITES = """tile[MINE] = K; tile.view(np.uint32)[MINE] = U; tile.view(np.int16)
     if tid == 3: tile[8:16] = x; if tid == SOME: tile[::5] = K; if tid == 0: tile[1:] = tile[:-1]"""
 _FIELDS = """vc.atomic.add(records["a"], K & 3, K); vc.atomic.max(records["a"], 4, K)
     vc.atomic.xor(records["c"], K & 3, U)
-    vc.atomic.min(records["c"], 4, U); vc.atomic.or_(records[1:]["c"], K & 1, U)
+    vc.atomic.min(records["c"], 4, U); vc.atomic.or_(records[1:]["c"], (K & 1) + 4, U)
     vc.atomic.add(total.view(np.uint32), K & 7, U)"""
+"""One function for each element, since workgroups come in any order: `xor` and `or_` of one do not commute."""
 
 
 def _choices(text: str) -> list[str]:
@@ -214,7 +215,7 @@ def data_of(random: np.random.Generator) -> list[Any]:
     y = np.where(random.random(N) < 0.6, random.integers(0, 20, N), random.integers(0, 2**32, N))
     z = (random.integers(-32, 33, N) * 0.25).astype(np.float32)
     results = np.full((n, 6), -7, np.int32), np.full(n, 7, np.uint32), np.full((n, 4), -7, np.float32)
-    records = np.zeros(5, RECORD)
+    records = np.zeros(7, RECORD)
     records["b"] = 9
     total, extreme = np.full(8, 5, np.int32), np.full(4, 9, np.uint32)
     limit = int(random.choice([0, 1, 3, 7, 31, 33, 50]))
@@ -229,12 +230,12 @@ class _Thread(_Group):
         self._at, self._local = (group * LENGTH + at, 0, 0), (LENGTH, 1, 1)
 
 
-def run_by_keys(text: str, arguments: Sequence[Any]) -> list[Any]:
-    """The arguments after the kernel, by Python."""
+def run_by_keys(text: str, arguments: Sequence[Any], groups: Sequence[int] = range(N_GROUPS)) -> list[Any]:
+    """The arguments after the kernel, by Python, which runs the workgroups in this order."""
     kernel = module(of_host(text)).kernel
 
     def run(*arrays: Any) -> None:
-        for group in range(N_GROUPS):
+        for group in groups:
             shared: dict[Any, Any] = {}
             _run_group([on_host(kernel, _Thread(at, group, shared), *arrays) for at in range(LENGTH)])
 
