@@ -27,10 +27,11 @@ class ChosenTests:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         selection = json.loads(env.get(SELECTION, "{}"))
-        part = selection.get("part") or {"share": 1, "in_full": (), "marker": ""}
+        part = selection.get("part") or {"share": 1, "in_full": (), "marker": "", "rooms": (), "room_share": 1}
         self._whole, self._seed = frozenset(selection.get("whole", ())), selection.get("seed", "")
-        self._share, self._part_share = selection.get("share", 1), part["share"]
+        self._share, self._rotating = selection.get("share", 1), selection.get("rotating", 1)
         self._in_full, self._marker = tuple(part["in_full"]), part["marker"]
+        self._rooms, self._shares = tuple(part["rooms"]), (part["share"], part["room_share"])
         self._number, self._n_shards = json.loads(env.get(SHARD, "[0, 1]"))
 
     def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
@@ -49,8 +50,13 @@ class ChosenTests:
 
     def _runs(self, item: pytest.Item) -> bool:
         file = item.nodeid.partition("::")[0]
-        number = zlib.crc32(f"{self._seed}:{item.nodeid}".encode())
-        if file not in self._whole and number % self._share:
+        marks = {mark.name for mark in item.iter_markers()}
+        rotates = self._rotating > 1 and "rotates" in marks
+        # Those of a file that have no parameters rotate together: they may share a costly fixture.
+        name = file if rotates and "[" not in item.nodeid else item.nodeid
+        number = zlib.crc32(f"{self._seed}:{name}".encode())
+        share = self._share * (self._rotating if rotates else 1)
+        if file not in self._whole and number % share:
             return False
-        in_full = file.startswith(self._in_full) or any(mark.name == self._marker for mark in item.iter_markers())
-        return in_full or number // self._share % self._part_share == 0
+        part_share = self._shares[file.startswith(self._rooms)]
+        return file.startswith(self._in_full) or self._marker in marks or number // share % part_share == 0

@@ -49,7 +49,8 @@ POOR = "poor"
 EMULATED = (*QUEUES, POOR)
 NAMES = (*SOFTWARE, "gpu", "both", *EMULATED)
 NO_TESTS_COLLECTED = 5  # pytest's exit status
-N_SHARDS = 2  # of a driver's run: when the last ones begin, both cores still have work
+N_SHARDS = 2  # of a driver's run
+N_PURE_SHARDS = 4  # of pure tests, which run last: the shorter the last runs are, the sooner both cores end
 MAX_CONCURRENT = 3  # on two cores: while one run waits, for a driver's thread or a process, two others compute
 
 
@@ -158,15 +159,11 @@ def divided(chosen: list[Driver]) -> list[Driver]:
 
 
 def sharded(chosen: list[Driver]) -> list[Driver]:
-    """Divides the runs on single drivers, and pure tests, into shards: first the first ones of all drivers."""
-    alone = {"both", *EMULATED}
-    runs = [
-        replace(driver, shard=(number, N_SHARDS)) if driver.name not in alone else driver
-        for number in range(N_SHARDS)
-        for driver in chosen
-        if number == 0 or driver.name not in alone
-    ]
-    return sorted(runs, key=lambda driver: driver.name == "pure")  # its short tests fill the end
+    """Divides the runs on single drivers, and pure tests, into shards; the longest runs come first, pure tests last."""
+    counts = {driver.name: N_SHARDS for driver in chosen} | dict.fromkeys(("both", *EMULATED), 1)
+    counts["pure"] = N_PURE_SHARDS
+    runs = [replace(driver, shard=(n, counts[driver.name])) for driver in chosen for n in range(counts[driver.name])]
+    return sorted(runs, key=lambda driver: (driver.name == "pure", counts[driver.name] == 1))
 
 
 def combined(outcomes: list[Outcome]) -> list[Outcome]:

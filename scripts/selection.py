@@ -1,9 +1,9 @@
 """The tests that a change needs.
 
 Test files whose imports lead to what changed since the last complete run run in full. Of the others, a part rotates
-with the commit. The first software driver runs these tests. The second one runs a part of them (`PART`), as half of
-its time is that of its compiler. `make complete` runs all tests, and records its commit and result in
-tests/complete_run.json.
+with the commit. Where all tests run, those marked `rotates` do so, but in changed files. The first software driver runs
+these tests. The second one runs a part of them (`PART`), as half of its time is that of its compiler. `make complete`
+runs all tests, and records its commit and result in tests/complete_run.json.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from import_graph import ROOT
 
 RECORD = ROOT / "tests/complete_run.json"
 SHARE = 4
-"""One of so many tests of the files that are not chosen in full runs."""
+"""One of so many tests of the files that are not chosen in full runs, and of the tests marked `rotates`."""
+ROTATING = "rotates"
 
 # A change below one of these may show in any test.
 EVERYTHING = (
@@ -72,16 +73,20 @@ class Part:
     Attributes:
         in_full: prefixes of test files of which all selected tests run.
         marker: of tests that run wherever they are.
+        rooms: prefixes of test files of which one of `room_share` tests runs.
+        room_share: see `rooms`.
         share: one of so many other tests runs.
     """
 
     in_full: tuple[str, ...]
     marker: str
+    rooms: tuple[str, ...]
+    room_share: int
     share: int
 
 
-PART = Part(tuple(f"tests/{room}/" for room in ("core", "frontend", "ir", "jit", "spirv")), "every_driver", 4)
-"""Folders that test a driver's compiler and features; `selection_for` adds changed test files."""
+PART = Part(("tests/core/", "tests/spirv/"), "every_driver", ("tests/frontend/", "tests/ir/", "tests/jit/"), 2, 8)
+"""Folders that test a driver's features, and its compiler; `selection_for` adds changed test files to the first."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ class Selection:
     Attributes:
         seed: decides which tests of the other files run.
         share: one of so many of them runs; 1 is all tests.
+        rotating: one of so many of their tests marked `rotates` runs.
         part: of them, for the second software driver; None for all.
     """
 
@@ -99,6 +105,7 @@ class Selection:
     share: int
     statement: str
     part: Part | None = None
+    rotating: int = 1
 
     def dumps(self) -> str:
         """The text that tests/conftest.py reads."""
@@ -127,11 +134,12 @@ def selection_for(changed: Collection[str], seed: str, base: str) -> Selection:
         seed: decides which of the other tests run.
         base: the commit since which they changed.
     """
-    part = replace(PART, in_full=(*PART.in_full, *(path for path in changed if path in test_files())))
+    changed_tests = tuple(path for path in changed if path in test_files())
+    part = replace(PART, in_full=(*PART.in_full, *changed_tests))
     for path in changed:
         if path.startswith(EVERYTHING):
-            reason = f"{path} changed since {base[:8]}, the last complete run"
-            return replace(_everything(reason), seed=seed, part=part)
+            everything = _everything(f"{path} changed since {base[:8]}, the last complete run", rotating=SHARE)
+            return replace(everything, whole=changed_tests, seed=seed, part=part)
     whole = tuple(test for test in test_files() if test in ALWAYS or any(needs(test, path) for path in changed))
     total = len(test_files())
     statement = (
@@ -143,11 +151,12 @@ def selection_for(changed: Collection[str], seed: str, base: str) -> Selection:
 
 def part_statement(part: Part, driver: str) -> str:
     """One sentence about the part that a driver runs."""
-    rooms = ", ".join(PART.in_full)
+    in_full, rooms = ", ".join(PART.in_full), ", ".join(part.rooms)
     n_changed = len(part.in_full) - len(PART.in_full)
     return (
-        f"{driver} runs a part of these: all in {rooms}, {n_changed} changed test files and tests marked "
-        f"{part.marker}, and every {part.share}th of the rest, by commit. All tests: make complete"
+        f"{driver} runs a part of these: all in {in_full}, {n_changed} changed test files and tests marked "
+        f"{part.marker}; of {rooms} one in {part.room_share}, and of the rest one in {part.share}, by commit. "
+        f"All tests: make complete"
     )
 
 
@@ -224,8 +233,9 @@ def _mentioned(text: str) -> set[str]:
     return names
 
 
-def _everything(reason: str) -> Selection:
-    return Selection((), "", 1, f"all tests: {reason}")
+def _everything(reason: str, rotating: int = 1) -> Selection:
+    note = f"; of those marked {ROTATING} every {rotating}th, by commit. All tests: make complete"
+    return Selection((), "", 1, f"all tests: {reason}{note if rotating > 1 else ''}", rotating=rotating)
 
 
 def _recorded() -> str | None:

@@ -89,6 +89,7 @@ def _rows(figures: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, A
             yield case, row
 
 
+@pytest.mark.rotates
 def test_figures_say_where_they_come_from(outcome: tuple[str, dict[str, Any]]) -> None:
     figures = outcome[1]
     assert figures["machine"]["cores"] == os.cpu_count()
@@ -102,6 +103,7 @@ def test_figures_say_where_they_come_from(outcome: tuple[str, dict[str, Any]]) -
     assert figures["date"][:2] == "20"
 
 
+@pytest.mark.rotates
 def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> None:
     keys = [case["key"] for case in outcome[1]["cases"]]
     assert len(keys) == len(set(keys))
@@ -114,6 +116,7 @@ def test_every_benchmark_is_run_here() -> None:
     assert {*done.stdout.split()} == {*_MEASURED, "devices", "kompute"}
 
 
+@pytest.mark.rotates
 def test_kompute_runs_the_programs_that_ours_runs(tmp_path: Path) -> None:
     (tmp_path / "kp.py").write_text("from vkcompute.compat.kp import *")
     figures, path = tmp_path / "figures.json", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
@@ -153,6 +156,7 @@ def _one_driver() -> dict[str, str]:
     return dict.fromkeys(["VK_DRIVER_FILES", "VK_ICD_FILENAMES"], manifests.split(os.pathsep)[0])
 
 
+@pytest.mark.rotates
 def test_what_has_a_time_was_verified_and_the_rest_says_why(outcome: tuple[str, dict[str, Any]]) -> None:
     n = outcome[1]["sizes"]["repeat"]
     for _, row in _rows(outcome[1]):
@@ -166,6 +170,7 @@ def test_what_has_a_time_was_verified_and_the_rest_says_why(outcome: tuple[str, 
             assert "median_s" not in row, row
 
 
+@pytest.mark.rotates
 def test_numpy_and_vkcompute_are_measured_everywhere(outcome: tuple[str, dict[str, Any]]) -> None:
     for case, row in _rows(outcome[1]):
         if row["program"] not in _NOTES:
@@ -174,12 +179,14 @@ def test_numpy_and_vkcompute_are_measured_everywhere(outcome: tuple[str, dict[st
         assert case["baseline"] in [row["program"] for row in case["rows"]]
 
 
+@pytest.mark.rotates
 def test_peers_that_fail_are_rows_in_words(outcome: tuple[str, dict[str, Any]]) -> None:
     said = {row["program"]: row["note"] for case, row in _rows(outcome[1]) if case["key"] == "multiply.small"}
     for peer, note in _NOTES.items():
         assert note in said[peer]
 
 
+@pytest.mark.rotates
 def test_streaming_tells_both_peaks(outcome: tuple[str, dict[str, Any]]) -> None:
     [row] = [row for case, row in _rows(outcome[1]) if case["key"] == "streaming" and row["program"] == "vkcompute"]
     assert row["extra"]["device_peak_bytes"] > 0
@@ -187,6 +194,7 @@ def test_streaming_tells_both_peaks(outcome: tuple[str, dict[str, Any]]) -> None
         assert row["extra"]["rss_anon_peak_bytes"] > 1 << 20
 
 
+@pytest.mark.rotates
 def test_table_fits_80_columns(outcome: tuple[str, dict[str, Any]]) -> None:
     assert [line for line in outcome[0].splitlines() if len(line) > 80 and " " in line.strip()] == []
 

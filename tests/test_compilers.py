@@ -189,6 +189,7 @@ def test_what_a_program_compiles_is_recorded(compilers: ModuleType, tmp_path: Pa
     assert compilers.recorded.run(("examples/none.py",), "poor", tmp_path).startswith("status 2: ")
 
 
+@pytest.mark.rotates
 def test_block_programs_are_recorded_for_subgroups_of_a_gpu(compilers: ModuleType, tmp_path: Path) -> None:
     """Software drivers with a profile have none of one size: programs exchange by workgroup memory, and spill."""
     assert compilers.recorded.run(("examples/triton_softmax.py",), "gpu", tmp_path) == ""

@@ -6,6 +6,7 @@ import threading
 
 import checked_locks
 import pytest
+from hang_limit import hang_limit_s
 
 from vkcompute import deferred_calls, locks
 from vkcompute.core.interrupts import Guarded
@@ -57,7 +58,7 @@ def test_an_error_is_raised_by_the_thread_whose_work_it_was() -> None:
         with locks.make(locks.Rank.DEVICE):
             deferred_calls.call(lambda: 1 / 0)
         deferred.set()
-        may_run.wait(60)
+        may_run.wait(hang_limit_s(60))
         try:
             deferred_calls.run()
         except ZeroDivisionError as error:
@@ -65,7 +66,7 @@ def test_an_error_is_raised_by_the_thread_whose_work_it_was() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    deferred.wait(60)
+    deferred.wait(hang_limit_s(60))
     done: list[int] = []
     deferred_calls.call(lambda: done.append(1))  # makes the other thread's call, and does not raise its error
     deferred_calls.run()

@@ -12,6 +12,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,12 @@ class Finding:
         beginning = beginning if len(beginning) <= 90 else beginning[:89] + "…"
         path = self.path.relative_to(ROOT) if self.path.is_relative_to(ROOT) else self.path
         return f"{path}:{self.line}: {beginning}"
+
+
+@cache
+def texts_of(path: Path) -> tuple[Text, ...]:
+    """The docstrings of a file, then its comments."""
+    return tuple(texts(path.read_text(encoding="utf-8")))
 
 
 def texts(source: str) -> Iterator[Text]:
@@ -137,7 +144,7 @@ def relative_openings(path: Path) -> list[Finding]:
     """The docstrings of a file that begin with a relative word."""
     return [
         Finding(path, text.line, text.text)
-        for text in texts(path.read_text(encoding="utf-8"))
+        for text in texts_of(path)
         if text.is_docstring and re.split(r"\W", text.text.lstrip("\"'*( \n"), maxsplit=1)[0].lower() in RELATIVE_WORDS
     ]
 
@@ -146,7 +153,7 @@ def long_sentences(path: Path) -> list[Finding]:
     """The sentences of a file's docstrings and comments that have more than MAX_WORDS words."""
     return [
         Finding(path, text.line + line, f"[{n_words} words] {sentence}")
-        for text in texts(path.read_text(encoding="utf-8"))
+        for text in texts_of(path)
         for line, sentence in sentences(text.text)
         if (n_words := len(sentence.split())) > MAX_WORDS
     ]

@@ -85,8 +85,8 @@ def test_shards_have_all_drivers_and_add_up() -> None:
     everyone = [run_tests.Driver(name, "a", {}) for name in ("lavapipe", "both", "pure", "swiftshader")]
     runs = run_tests.sharded(everyone)
     assert [(run.name, run.shard) for run in runs] == [
-        ("lavapipe", (0, 2)), ("both", (0, 1)), ("swiftshader", (0, 2)), ("lavapipe", (1, 2)), ("swiftshader", (1, 2)),
-        ("pure", (0, 2)), ("pure", (1, 2)),
+        ("lavapipe", (0, 2)), ("lavapipe", (1, 2)), ("swiftshader", (0, 2)), ("swiftshader", (1, 2)), ("both", (0, 1)),
+        ("pure", (0, 4)), ("pure", (1, 4)), ("pure", (2, 4)), ("pure", (3, 4)),
     ]  # fmt: skip
     added = run_tests.combined(
         [outcome("gpu", 3), outcome("both"), outcome("gpu", 4, failed=1), outcome("gpu", 0, 0, False)]

@@ -44,6 +44,14 @@ def test_faults_that_the_second_driver_shows_are_shown_at_every_commit() -> None
         assert f"tests/{file}".startswith(selection.PART.in_full) or re.search(marked, source, re.MULTILINE), name
 
 
+def test_tests_that_the_tables_of_faults_name_do_not_rotate() -> None:
+    text = (TESTS.parent / "docs" / "testing.md").read_text(encoding="utf-8")
+    for file, name in NAMED.findall(text):
+        source = (TESTS / file).read_text(encoding="utf-8")
+        before = re.split(rf"^(?:async )?def {name}\(", source, flags=re.MULTILINE)[0].rsplit("\n\n\n")[-1]
+        assert f"@pytest.mark.{selection.ROTATING}" not in before, f"{file}::{name}"
+
+
 def chosen(*changed: str) -> set[str]:
     result = selection.selection_for(changed, "seed", BASE)
     assert result.share == selection.SHARE
@@ -89,8 +97,11 @@ def test_tests_of_the_whole_project_run_always() -> None:
 def test_a_change_below_everything_runs_all_tests(changed: str) -> None:
     everything = selection.selection_for(["README.md", changed], "seed", BASE)
     assert everything.part == selection.PART
-    assert everything.share == 1
-    assert everything.statement == f"all tests: {changed} changed since 01234567, the last complete run"
+    assert (everything.share, everything.rotating, everything.whole) == (1, selection.SHARE, ())
+    assert everything.statement == (
+        f"all tests: {changed} changed since 01234567, the last complete run; of those marked rotates every 4th, "
+        "by commit. All tests: make complete"
+    )
 
 
 @pytest.mark.parametrize("prefix", selection.EVERYTHING)
@@ -151,6 +162,7 @@ PLUGIN = """
 import os, chosen_tests
 def pytest_configure(config):
     config.addinivalue_line("markers", "every_driver")
+    config.addinivalue_line("markers", "rotates")
     config.pluginmanager.register(chosen_tests.ChosenTests(os.environ))
 """
 SECOND = """
@@ -161,6 +173,10 @@ def test_any(n): pass
 
 @pytest.mark.every_driver
 def test_marked(): pass
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("n", range(60))
+def test_slow(n): pass
 """
 
 
@@ -181,24 +197,37 @@ def collected(suite: Path, tests: str, shard: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if "::" in line]
 
 
+def of(names: list[str], file: str, test: str) -> set[str]:
+    return {name for name in names if name.startswith(f"{file}::{test}")}
+
+
 def test_a_second_driver_runs_its_rooms_changed_and_marked_tests_and_a_part_that_rotates(tmp_path: Path) -> None:
-    changed, other, room = "tests/nn/test_linear.py", "tests/nn/test_conv.py", "tests/jit/test_conv.py"
-    for name in (changed, other, room):
+    """The first one runs all, but of slow tests that rotate, a part."""
+    files = changed, other, room, half = [f"tests/{name}/test_conv.py" for name in ("cli", "nn", "core", "jit")]
+    for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(SECOND)
     (tmp_path / "tests/conftest.py").write_text(PLUGIN)
+    tests = selection.selection_for(["vkcompute/ir/types.py"], "", BASE)
+    part = replace(selection.PART, in_full=(*selection.PART.in_full, changed))
+    tests = replace(tests, whole=(changed,), part=part)
 
     def run(seed: str, part: bool = True) -> list[str]:
-        tests = selection.selection_for(["vkcompute/ir/types.py", changed], seed, BASE)
-        return collected(tmp_path, (tests if part else replace(tests, part=None)).dumps(), "[0, 1]")
+        own = replace(tests, seed=seed)
+        return collected(tmp_path, (own if part else replace(own, part=None)).dumps(), "[0, 1]")
 
     everything, first, again, second = run("commit 1", False), run("commit 1"), run("commit 1"), run("commit 2")
-    assert len(everything) == 3 * 61
     assert first == again != second
+    for file in files:
+        assert len(of(everything, file, "test_any")) == 60
+        assert of(everything, file, "test_marked")
+        slow = len(of(everything, file, "test_slow"))
+        assert slow == 60 if file == changed else 5 <= slow <= 25
     for names in (first, second):
-        in_full = [name for name in everything if not name.startswith(other) or name.endswith("test_marked")]
-        assert {*in_full} <= {*names}
-        assert 5 <= len(names) - len(in_full) <= 30
+        assert all(of(names, file, "test_marked") for file in files)
+        assert [len(of(names, file, "test_any")) for file in (changed, room)] == [60, 60]
+        assert 1 <= len(of(names, other, "test_any")) <= 18 < len(of(names, half, "test_any")) <= 45
+        assert len(of(names, changed, "test_slow")) == 60
 
 
 def test_a_second_driver_runs_a_part_of_what_rotates(tmp_path: Path) -> None:

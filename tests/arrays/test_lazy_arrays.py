@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -313,7 +314,7 @@ def test_threads_share_expressions(gpu: vc.Runtime) -> None:
     start = threading.Barrier(4)
 
     def work(k: int) -> None:
-        start.wait(60)
+        start.wait(hang_limit_s(60))
         for turn in range(20):
             mine = shared + k * turn
             assert np.array_equal(mine.numpy(), data * 2 + k * turn)

@@ -14,6 +14,7 @@ import sorts
 import vkcompute as vc
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("method", list(sorts.METHODS))
 def test_cases_are_numpys(gpu: vc.Runtime, method: str) -> None:
     numbers = [k for k in range(200) if sorts.case_of(k, sorts.DTYPES[:3]).method == method][:4]

@@ -101,6 +101,7 @@ def test_a_graph_records_a_scan(gpu: vc.Runtime) -> None:
     assert out.tolist() == list(range(2, 4001, 2))
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("n", [1023, 1024, 2048, 2052, 4097, 9999])
 @pytest.mark.parametrize("operation", ["sum", "prod"])
 def test_long_lines_on_gpus(like_a_gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, operation: str, n: int) -> None:

@@ -26,6 +26,7 @@ def differences() -> dict[str, str]:
     return report
 
 
+@pytest.mark.rotates
 def test_results_are_numpys(gpu: vc.Runtime, differences: dict[str, str]) -> None:
     assert len(differences) > 25
     assert {name: what for name, what in differences.items() if what} == {}

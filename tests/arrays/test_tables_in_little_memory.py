@@ -53,6 +53,7 @@ def small(request: pytest.FixtureRequest) -> Iterator[vc.Runtime]:
             yield runtime
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("name", list(CALLS))
 def test_whole_results_or_an_error(small: vc.Runtime, name: str) -> None:
     call, is_right = CALLS[name]

@@ -246,6 +246,7 @@ def test_sliced_operands(gpu: vc.Runtime, element: ir.Scalar, sums: ir.Scalar, s
     np.testing.assert_array_equal(arrays[2].numpy(), wanted)
 
 
+@pytest.mark.rotates
 @settings(max_examples=max(1, settings().max_examples // 4))  # SwiftShader compiles each for seconds
 @given(st.data(), st.integers(0, 3), st.sampled_from([1, 2, 4, 8]))
 def test_products_of_bytes_are_exact(gpu: vc.Runtime, data: st.DataObject, n: int, n_warps: int) -> None:

@@ -69,6 +69,7 @@ WANTED: dict[Callable[[Builder, Value], Value], Callable[[np.ndarray], np.ndarra
 }
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("shuffles", [True, False])
 @pytest.mark.parametrize("program", WANTED)
 def test_blocks_beyond_the_workgroup_memory(

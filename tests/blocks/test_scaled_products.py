@@ -57,6 +57,7 @@ def factors(rng: np.random.Generator, n: int, k: int) -> tuple[np.ndarray, np.nd
     return scale, np.repeat(2.0 ** (scale.astype(np.float64) - 127), 32, 1)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize(
     ("left", "right", "scaled", "along_inner"),
     [

@@ -250,6 +250,7 @@ def test_a_library_that_misbehaves(
     monkeypatch.setenv("TEST_BEHAVIOUR", does)
     monkeypatch.setattr(child_process, "_SILENT_S", 0.2)
     monkeypatch.setattr(trials_of_doctor, "_TIME_S", 60)
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0), raising=False)
     monkeypatch.setitem(trials_of_doctor._TIMES_S, "library", 0.5 if does == "hangs" else 60)
     monkeypatch.setattr(trials_of_doctor, "_OUTPUT_NBYTES", 1 << 16)
     monkeypatch.setattr(trials_of_doctor, "_MEMORY_NBYTES", 200 << 20)
@@ -264,6 +265,23 @@ def test_a_library_that_misbehaves(
         [loader] = checkup.loader()
         assert (loader.mark, loader.text) == (FAILED, f"libvulkan.so.1 fails: {problem}")
         assert "LD_LIBRARY_PATH" in loader.remedy
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("load", "times"), [(0.5, 1), (4, 1), (32, 8)])
+def test_limits_grow_with_the_load(monkeypatch: pytest.MonkeyPatch, load: float, times: int) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
+    noted: list[float] = []
+
+    def run_python(*_: object, limits: child_process.Limits, **__: object) -> child_process.Finished:
+        noted.append(limits.timeout_s)
+        return child_process.Finished(0, b"", b"")
+
+    monkeypatch.setattr(trials_of_doctor, "run_python", run_python)
+    for name in ("library", "computations"):
+        trials_of_doctor.in_a_process("it", name)
+    assert noted == [20 * times, 120 * times]
 
 
 @pytest.mark.pure

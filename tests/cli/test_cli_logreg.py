@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from cli_done import Done
+from hang_limit import hang_limit_s
 
 import vkcompute
 from vkcompute.cli import _parser
@@ -436,7 +437,7 @@ def test_a_bar_is_drawn_in_a_terminal_and_ctrl_c_ends_the_training(
             if waiting and b" epochs" in drawn:
                 process.send_signal(signal.SIGINT)
                 waiting = False
-        assert process.wait(60) == status
+        assert process.wait(hang_limit_s(60)) == status
     os.close(master)
     assert b"train: " in drawn
     assert b"Traceback" not in drawn

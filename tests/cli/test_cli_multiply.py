@@ -136,7 +136,7 @@ def long_work(tmp_path: Path) -> list[str]:
 
 
 def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + hang_limit_s(60)
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -193,7 +193,7 @@ def test_a_bar_is_drawn_in_a_terminal_and_not_in_a_pipe(
         drawn = b""
         while chunk := _read(master):
             drawn += chunk
-        assert process.wait(60) == 0
+        assert process.wait(hang_limit_s(60)) == 0
     os.close(master)
     states = [state for state in re.split(r"[\r\n]+", drawn.decode()) if state.strip()]
     assert any(state.startswith("multiply: ") and "%" in state for state in states)

@@ -68,6 +68,7 @@ def _at_places(data: Bytes) -> list[int]:
     return [int(data[place]) for place in _PLACES]
 
 
+@pytest.mark.rotates
 @_staged_too
 def test_a_tensor_of_more_than_4_gib_comes_and_goes_as_a_whole(
     vast_mgr: kp.Manager, many_bytes: Bytes, spirv: Compile
@@ -91,6 +92,7 @@ def test_a_tensor_of_more_than_4_gib_comes_and_goes_as_a_whole(
         vast_mgr.algorithm([tensor], spirv("", 0))
 
 
+@pytest.mark.rotates
 def test_copies_of_more_than_4_gib(vast_mgr: kp.Manager, many_bytes: Bytes) -> None:
     values = _mark(many_bytes, 10)
     stored = vast_mgr.tensor_t(many_bytes, kp.storage)

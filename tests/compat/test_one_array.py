@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import array_steps
 import numpy as np
 import pytest
+from array_steps import HOST, N, step_of_numba, step_of_vc
 
 import vkcompute as vc
 import vkcompute.compat.cupy as cp
-import vkcompute.compat.cupyx as cupyx
 import vkcompute.numpy as vnp
-from vkcompute.compat import triton
 from vkcompute.compat.numba import cuda, guvectorize, vectorize
-from vkcompute.compat.triton import language as tl
 from vkcompute.runtime.memory.transfers import Transfers
 from vkcompute.runtime.scheduling.task import Copy
 
@@ -23,34 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning"),
     pytest.mark.usefixtures("gpu"),
 ]
-N = 2048
-HOST = np.arange(N, dtype=np.float32) % 3
 STEPS = 6
-
-
-@vc.kernel
-def step_of_vc(x, a, b):
-    i = vc.global_id(0)
-    x[i] = a * x[i] + b
-
-
-@cuda.jit
-def step_of_numba(x, a, b):
-    i = cuda.grid(1)
-    if i < x.size:
-        x[i] = a * x[i] + b
-
-
-@cupyx.jit.rawkernel()
-def step_of_cupy(x, a, b):
-    i = cupyx.jit.grid(1)
-    x[i] = a * x[i] + b
-
-
-@triton.jit
-def step_of_triton(x, a, b, n: tl.constexpr):
-    offsets = tl.program_id(0) * n + tl.arange(0, n)
-    tl.store(x + offsets, a * tl.load(x + offsets) + b)
 
 
 total_of_numba = cuda.reduce(lambda a, b: a + b)
@@ -75,7 +47,7 @@ def of_dask(x: Any) -> Any:
 def step_of_dask(x: Any, a: float, b: float) -> None:
     def changed(block: Any) -> Any:
         if block.size:  # Dask asks for the type of the result
-            step_of_vc[block.size // 64, 64](block, a, b)
+            array_steps.by_vc(block, a, b, block.size)
         return block
 
     x.map_blocks(changed, dtype=np.float32).persist(scheduler="synchronous")  # chunks are not joined
@@ -99,10 +71,10 @@ def given(x: Any) -> Any:
     return x
 
 
-BY_VC = Interface(vnp.asarray, lambda x, a, b: step_of_vc[N // 64, 64](x, a, b), vnp.sum)
-BY_CUPY = Interface(cp.asarray, lambda x, a, b: step_of_cupy[N // 128, 128](x, a, b), cp.sum)
-BY_NUMBA = Interface(cuda.as_cuda_array, lambda x, a, b: step_of_numba[N // 128, 128](x, a, b), numba_total)
-BY_TRITON = Interface(given, lambda x, a, b: step_of_triton[(N // 256,)](x, a, b, 256), vnp.sum)
+BY_VC = Interface(vnp.asarray, array_steps.by_vc, vnp.sum)
+BY_CUPY = Interface(cp.asarray, array_steps.by_cupy, cp.sum)
+BY_NUMBA = Interface(cuda.as_cuda_array, array_steps.by_numba, numba_total)
+BY_TRITON = Interface(given, array_steps.by_triton, vnp.sum)
 BY_DASK = Interface(of_dask, step_of_dask, lambda x: x.sum().compute(scheduler="synchronous"))
 TAKERS = {
     "vc": BY_VC, "cupy": BY_CUPY, "numba": BY_NUMBA, "triton": BY_TRITON, "dask": BY_DASK,

@@ -225,6 +225,7 @@ def test_a_source_that_is_absent_is_named_without_a_traceback(checkout: Path) ->
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.rotates
 def test_the_real_shaders_compile_the_same_twice(compiler: str, checkout: Path) -> None:
     """With spirv-val where it is installed, and one job or many."""
     results = []

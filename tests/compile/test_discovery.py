@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hang_limit import hang_limit_s
 
 from vkcompute.compilers import command_line, discovery, shaderc
 from vkcompute.errors import CompileError, NoCompiler
@@ -170,20 +172,20 @@ def test_a_compiler_that_reads_nothing(fake: Fake) -> None:
         glsl("x" * 1_000_000, compiler=compiler.path)
 
 
-SPIN = "while :; do :; done"
+HANG = f"exec {shutil.which('sleep')} 600"  # takes no time of other tests
 
 
 @pytest.mark.parametrize("name", ["glslc", "glslangValidator"])
 def test_a_compiler_that_hangs_is_stopped(fake: Fake, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", "0.1")
     with pytest.raises(CompileError, match=rf"{name} exceeded 0.1 s and was stopped; VKCOMPUTE_GLSLC_TIMEOUT_S sets"):
-        glsl("void main() {}", compiler=fake(SPIN, name=name).path)
+        glsl("void main() {}", compiler=fake(HANG, name=name).path)
 
 
 def test_a_compiler_that_hangs_later_is_stopped(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it said before is the error."""
-    monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", "5")  # for its first process, too, on a loaded machine
-    later = fake(f'case "$*" in *-C*) {SPIN};; esac; echo "ERROR: 0:1: \'x\' : message"; exit 2')
+    monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", str(hang_limit_s(5)))  # for its first process, too
+    later = fake(f'case "$*" in *-C*) {HANG};; esac; echo "ERROR: 0:1: \'x\' : message"; exit 2')
     with pytest.raises(CompileError, match="<glsl>:1: 'x' : message"):
         glsl("x", compiler=later.path)
 
@@ -191,7 +193,7 @@ def test_a_compiler_that_hangs_later_is_stopped(fake: Fake, monkeypatch: pytest.
 def test_a_wrapper_that_hangs_is_no_compiler(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", "0.1")
     wrapper = fake(name="cc1")
-    wrapper.path.write_text(f"#!/bin/sh\n{SPIN}\n")
+    wrapper.path.write_text(f"#!/bin/sh\n{HANG}\n")
     with pytest.raises(NoCompiler, match="neither glslc nor glslang"):
         glsl("void main() {}", compiler=wrapper.path)
 

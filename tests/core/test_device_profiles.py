@@ -205,6 +205,7 @@ OTHER_KINDS = ["apple-m5-moltenvk", "intel-arc-140t", "amd-rx-570-radv", "androi
                "adreno-660-turnip", "mali-g610-panvk"]  # fmt: skip
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("profile", OTHER_KINDS)
 def test_functions_of_all_types_and_a_kernel_run_under_the_profiles_of_each_kind(profile: str) -> None:
     environment = {

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 
 import vkcompute as vc
 from vkcompute.errors import DataError
@@ -78,7 +79,7 @@ def test_a_report_that_is_killed_is_complete(tmp_path: Path, number: int, state:
     assert _within(30, lambda: mark.exists() and bool(mark.read_text()))
     assert _within(30, lambda: len(read(tmp_path / "report.json")["parts"][1]["items"]) == 2)
     process.send_signal(number)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=hang_limit_s(30))
     data = read(tmp_path / "report.json")
     assert data["state"] == state
     assert data["device"]["name"] == "a device"
@@ -428,7 +429,7 @@ def test_a_report_is_complete_before_the_modules_are_imported(
     assert process.stdout is not None
     assert any(line == b"imports\n" for line in process.stdout)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=hang_limit_s(30))
     assert (process.returncode, errors) == (status, b"")
     data = read(tmp_path / "report.json")
     assert data["state"] == state
@@ -479,7 +480,9 @@ def test_a_reader_of_the_output_may_end(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     code = [sys.executable, "-c", ENDLESS]
-    done = subprocess.run(code, cwd=tmp_path, env=env, stdout=writing, stderr=subprocess.PIPE, timeout=120, check=False)
+    done = subprocess.run(
+        code, cwd=tmp_path, env=env, stdout=writing, stderr=subprocess.PIPE, timeout=hang_limit_s(120), check=False
+    )
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
     assert read(tmp_path / "report.json")["state"] == "stopped"

@@ -244,7 +244,7 @@ def test_callbacks_are_told_by_the_watcher(runtime: vc.Runtime) -> None:
     told, called = threading.Event(), []
     future = copy(x, out, 1)
     future.add_done_callback(lambda done: (called.append(done.exception()), told.set()))
-    assert told.wait(60)
+    assert told.wait(hang_limit_s(60))
     assert isinstance(called[0], vc.KernelError)
 
 

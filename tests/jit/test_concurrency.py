@@ -137,7 +137,7 @@ def test_threads_launch_a_kernel_for_the_first_time_at_once(gpu: vc.Runtime, sam
         def work(types: tuple[type, type], computed=computed, together=together) -> None:
             data = np.arange(1000).astype(types[0])
             x, out = gpu.array(data), gpu.empty(1000, types[1])
-            together.wait(60)
+            together.wait(hang_limit_s(60))
             for _ in range(5):
                 computed.doubled(x, out).result()
                 assert np.array_equal(out.numpy(), data + data)

@@ -183,6 +183,7 @@ def of_all_types_on_host(arrays: Sequence[np.ndarray[Any, Any]], s: int) -> list
     return [np.maximum(a, 20), b + 1, -c, d * 2, e * 2, f, g, h, k, ~m, n, k * 1_000_000_007 + n]
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("profile", ["", "poor"])
 @pytest.mark.parametrize("step", [1, 3])
 def test_arrays_of_all_types_share_a_binding(profile: str, step: int) -> None:

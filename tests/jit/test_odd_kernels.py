@@ -269,6 +269,7 @@ def counts_twice(x, out, n):
     out[i] = result
 
 
+@pytest.mark.every_driver
 def test_what_a_loop_has_loaded_is_not_used_behind_it(gpu: vc.Runtime) -> None:
     """SwiftShader's optimizer did that, and lanes that leave a loop early load 0 in its later turns."""
     x, out = np.array([24, 2, 8, 5, 6, 66, 130, 6], np.int32), gpu.zeros(8, np.int32)

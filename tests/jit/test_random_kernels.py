@@ -49,12 +49,13 @@ def test_random_programs_of_integers(own: vc.Runtime, kind: str, random: Random)
 
 @pytest.mark.pure
 @pytest.mark.parametrize("kind", ["programs", "groups", "warps", "integers", "files"])
-@_few(10)
+@_few(4)
 @given(random=_RANDOM)
 def test_random_programs_simulated(kind: str, random: Random) -> None:
     assume(CHECKS[kind](SimulatedRuntime(), lambda kernel: kernel.simulate, random) == SAME)
 
 
+@pytest.mark.rotates
 @pytest.mark.pure
 @pytest.mark.parametrize("seed", [421, 808, 944])
 def test_random_programs_do_not_depend_on_the_order_of_workgroups(seed: int) -> None:

@@ -69,7 +69,7 @@ def check(runtime: vc.Runtime, arrays: Any, bias: Any = 0, scale: float | None =
     np.testing.assert_allclose(result.numpy(), expected, rtol=0, atol=16 * max(eps, np.finfo(np.float64).eps))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.data(),
     st.sampled_from(HEADS),
@@ -103,6 +103,7 @@ def test_heads_lengths_and_masks(
     assert len(launches) == 1
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize(("size", "v_size", "m"), [(20, 12, 33), (64, 64, 32), (128, 96, 20), (4, 128, 5)])
 def test_sizes(like_a_gpu: vc.Runtime, launches: list[Any], size: int, v_size: int, m: int) -> None:
     random, shapes = np.random.default_rng(size), ((70, size), (m, size), (m, v_size))
@@ -118,6 +119,7 @@ def test_sizes_that_take_products(like_a_gpu: vc.Runtime, launches: list[Any], s
     assert not launches
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_dtypes(like_a_gpu: vc.Runtime, launches: list[Any], dtype: str) -> None:
     if lacks(like_a_gpu, dtype):

@@ -165,6 +165,7 @@ def test_means_of_windows(
     close(result, elements.sum(-1) / by, kind, bound)
 
 
+@pytest.mark.rotates
 @examples
 @given(
     st.data(),

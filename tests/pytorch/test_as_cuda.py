@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hang_limit import hang_limit_s
 
 MLP = """
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -280,5 +281,5 @@ def test_a_script_runs_from_the_command_line(tmp_path: Path) -> None:
         """)
     )
     command = [sys.executable, "-m", "vkcompute.torch", str(script), "--epochs", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(120), check=False)
     assert (done.returncode, done.stdout) == (0, "['--epochs', '2'] 9 cuda:0\n"), done.stderr

@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import array_steps
 import numpy as np
 import pytest
 import torch
+from array_steps import HOST, N
 
 import vkcompute as vc
 import vkcompute.compat.cupy as cp
-import vkcompute.compat.cupyx as cupyx
 import vkcompute.numpy as vnp
 import vkcompute.torch
 from vkcompute.compat import triton
@@ -23,33 +24,6 @@ from vkcompute.runtime.memory.transfers import Transfers
 from vkcompute.runtime.scheduling.task import Copy
 
 pytestmark = pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning")
-N = 2048
-HOST = np.arange(N, dtype=np.float32) % 3
-
-
-@vc.kernel
-def step_of_vc(x, a, b):
-    i = vc.global_id(0)
-    x[i] = a * x[i] + b
-
-
-@cuda.jit
-def step_of_numba(x, a, b):
-    i = cuda.grid(1)
-    if i < x.size:
-        x[i] = a * x[i] + b
-
-
-@cupyx.jit.rawkernel()
-def step_of_cupy(x, a, b):
-    i = cupyx.jit.grid(1)
-    x[i] = a * x[i] + b
-
-
-@triton.jit
-def step_of_triton(x, a, b, n: tl.constexpr):
-    offsets = tl.program_id(0) * n + tl.arange(0, n)
-    tl.store(x + offsets, a * tl.load(x + offsets) + b)
 
 
 def step_of_torch(x: Any, a: float, b: float) -> None:
@@ -57,11 +31,11 @@ def step_of_torch(x: Any, a: float, b: float) -> None:
 
 
 STEPS: dict[str, Callable[[Any, float, float], Any]] = {
-    "vc": lambda x, a, b: step_of_vc[N // 64, 64](x, a, b),
-    "cupy": lambda x, a, b: step_of_cupy[N // 128, 128](x, a, b),
-    "numba": lambda x, a, b: step_of_numba[N // 128, 128](x, a, b),
-    "triton": lambda x, a, b: step_of_triton[(N // 256,)](x, a, b, 256),
-}
+    "vc": array_steps.by_vc,
+    "cupy": array_steps.by_cupy,
+    "numba": array_steps.by_numba,
+    "triton": array_steps.by_triton,
+}  # fmt: skip
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "vc": vnp.sum, "cupy": lambda x: cp.sum(cp.asarray(x))._array,
     "numba": lambda x: vnp.sum(cuda.as_cuda_array(x)), "triton": vnp.sum,

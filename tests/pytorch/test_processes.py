@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hang_limit import hang_limit_s
 
 PROGRAM = Path(__file__).with_name("data_parallel.py")
 SWIFTSHADER = Path(__file__).resolve().parents[2] / ".drivers/swiftshader/vk_swiftshader_icd.json"
@@ -30,7 +31,7 @@ def test_two_processes_train_as_one_and_end_together(tmp_path: Path, second: str
         )
         for rank in range(2)
     ]
-    results = [process.communicate(timeout=300) for process in processes]
+    results = [process.communicate(timeout=hang_limit_s(300)) for process in processes]
     last_lines = [result[0].splitlines()[-1:] for result in results]  # PyTorch 2.10 prints others
     assert last_lines == [["same"], ["same"]], results
     assert processes[0].returncode == 1, "a killed process ends the others with an error"
@@ -46,7 +47,7 @@ def test_chunks_of_a_dask_array_are_predicted_by_the_workers() -> None:
         env=os.environ | drivers,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=hang_limit_s(300),
         check=False,
     )
     assert run.stdout == f"{len(drivers)} workers\n", run.stderr

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from machine import SCALE
 from runtimes import open_runtime
 
@@ -52,7 +53,7 @@ def test_result_in_time_and_not(gpu: vc.Runtime) -> None:
         if not future.done():
             break
     assert all("it keeps running" in message for message in messages), messages
-    assert future.result(300) is None
+    assert future.result(hang_limit_s(300)) is None
     assert future.done()
     assert future.result(0) is None
 
@@ -60,7 +61,7 @@ def test_result_in_time_and_not(gpu: vc.Runtime) -> None:
 def test_done_without_any_other_call(gpu: vc.Runtime) -> None:
     x = gpu.zeros(1000, np.int32)
     future = gpu.kernel(vc.glsl(SCALE))(x, 1, 1)
-    end = time.monotonic() + 30
+    end = time.monotonic() + hang_limit_s(30)
     while not future.done():
         assert time.monotonic() < end
         time.sleep(0.001)
@@ -79,10 +80,10 @@ def test_each_launch_has_its_own_moment(gpu: vc.Runtime) -> None:
 
 def test_copies_and_graphs_have_futures_and_recorded_launches_have_none(gpu: vc.Runtime) -> None:
     x, y, kernel = gpu.zeros(1000, np.int32), gpu.empty(1000, np.int32), gpu.kernel(vc.glsl(SCALE))
-    y.copy_from(x).result(30)
+    y.copy_from(x).result(hang_limit_s(30))
     with gpu.record() as graph:
         recorded = kernel(y, 1, 1)
-    graph.submit().result(30)
+    graph.submit().result(hang_limit_s(30))
     assert set(y.numpy().tolist()) == {1}
     for use in (recorded.result, recorded.done, recorded.point):
         with pytest.raises(ValueError, match="recorded into a graph"):
@@ -105,9 +106,9 @@ def test_a_watcher_waits_for_nothing_that_was_not_submitted() -> None:
     called = threading.Event()
     watcher = _QueueWatcher(FinishedQueue())
     watcher.watch(5, lambda error: (told.append(error), called.set()))
-    assert called.wait(10)
+    assert called.wait(hang_limit_s(10))
     watcher.close(vc.ClosedError("closed"))
-    watcher.thread.join(10)
+    watcher.thread.join(hang_limit_s(10))
     assert not watcher.thread.is_alive()
     assert told == [None]
 
@@ -124,7 +125,7 @@ def test_several_threads_wait_for_one_future(gpu: vc.Runtime) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(hang_limit_s(60))
     assert seen == [True] * 6
 
 

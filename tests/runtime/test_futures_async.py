@@ -51,7 +51,7 @@ def test_callbacks_are_called_once_each_on_another_thread_and_at_once_when_done(
     futures = busy(gpu, array)
     for future in futures:
         future.add_done_callback(note)
-    assert all_called.wait(30)
+    assert all_called.wait(hang_limit_s(30))
     assert {id(future) for _, future in called} == {id(future) for future in futures}
     assert all(future.done() for future in futures)
     futures[0].add_done_callback(note)
@@ -220,7 +220,7 @@ def test_callbacks_that_raise_are_logged_and_harm_no_other(
     for future, event in zip(futures, called, strict=True):
         future.add_done_callback(fail)
         future.add_done_callback(lambda _, event=event: event.set())
-    assert all(event.wait(60) for event in called)
+    assert all(event.wait(hang_limit_s(60)) for event in called)
     assert concurrent.futures.wait(futures, timeout=hang_limit_s()).not_done == set()
     raised = [record.exc_info[1] for record in caplog.records if record.exc_info]
     assert raised == [error] * len(futures)
@@ -241,7 +241,7 @@ def test_the_result_of_work_cannot_be_set(gpu: vc.Runtime) -> None:
             set_it()
     called = threading.Event()
     future.add_done_callback(lambda _: called.set())
-    assert called.wait(60)
+    assert called.wait(hang_limit_s(60))
     assert future.result() is None
 
 

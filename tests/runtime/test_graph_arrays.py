@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from machine import ADD, ALIGN, SCALE
 from runtimes import open_runtime
 
@@ -112,7 +113,7 @@ def test_results_are_there_when_the_future_is_done(rt: vc.Runtime, scale: vc.Ker
     called = threading.Event()
     future = submit(1)
     future.add_done_callback(lambda _: (seen.append(int(fetched[0])), called.set()))
-    assert called.wait(60)
+    assert called.wait(hang_limit_s(60))
     future = submit(2)
     while not future.done():
         pass
@@ -222,7 +223,7 @@ def test_threads_run_one_graph(rt: vc.Runtime, scale: vc.Kernel) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(hang_limit_s(60))
     assert failures == []
 
 

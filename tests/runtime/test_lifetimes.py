@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import interrupted
+from hang_limit import hang_limit_s
 from machine import SCALE
 from runtimes import open_runtime
 
@@ -90,11 +91,11 @@ def test_a_dropped_runtime_whose_futures_were_watched_is_collected() -> None:
     for pause_s in (0, 1.5):  # with the thread that watches, and with a new one
         told = threading.Event()
         kernel(array, 1, 1).add_done_callback(lambda future, told=told: told.set())
-        assert told.wait(30)
+        assert told.wait(hang_limit_s(30))
         time.sleep(pause_s)
     dead = weakref.ref(runtime)
     del runtime, kernel, array
-    end = time.monotonic() + 10
+    end = time.monotonic() + hang_limit_s(10)
     while dead() is not None and time.monotonic() < end:
         time.sleep(0.1)
         gc.collect()
@@ -260,7 +261,7 @@ def test_an_interrupt_neither_loses_counts_nor_blocks_them() -> None:
                 many[0].buffer.close()
             counting = threading.Thread(target=live_counts, daemon=True)
             counting.start()
-            counting.join(60)
+            counting.join(hang_limit_s(60))
             assert not counting.is_alive()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import OUT_OF_DEVICE_MEMORY, watched
+from hang_limit import hang_limit_s
 from runtimes import open_runtime
 
 import vkcompute as vc
@@ -87,7 +88,7 @@ def test_other_threads_launch_while_a_run_is_measured(monkeypatch: pytest.Monkey
                 a.read(fetched)
         thread = threading.Thread(target=graph.run, args=(5,))
         thread.start()
-        assert waits.wait(20)
+        assert waits.wait(hang_limit_s(20))
         kernel(b)
         launched.set()
         thread.join()

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from runtimes import open_runtime
 
 import vkcompute as vc
@@ -34,7 +35,7 @@ def test_pairs_of_programs_give_the_results_of_one_order() -> None:
     """All pairs, and programs that are interrupted, are for `make switches`."""
     only = ",".join((*PAIRS, "interrupted_profile"))
     command = [sys.executable, ROOT / "benchmarks" / "switches.py", "--schedules", "4", "--only", only]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(300), env=os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{4 * len(PAIRS)} runs" in done.stdout
 
@@ -49,7 +50,7 @@ def switched_at(name: str, file: str, work: Callable[[], object]) -> Iterator[No
             sys.setprofile(None)
             thread = threading.Thread(target=work)
             thread.start()
-            thread.join(20)
+            thread.join(hang_limit_s(20))
             assert not thread.is_alive()
 
     sys.setprofile(at)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from machine import ADD, SCALE
 from runtimes import open_runtime
 
@@ -33,7 +34,7 @@ def in_threads(n: int, work: Callable[[int], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(hang_limit_s(120))
     assert not any(thread.is_alive() for thread in threads), "a thread hangs"
     assert failures == []
 
@@ -128,7 +129,7 @@ def test_eight_threads_launch_on_the_same_arrays(timelines: int) -> None:
                     add(x, x, total, 1)
                     assert not np.any(total.numpy() % 2)
             for future in futures[:: 10 + number]:
-                future.result(60)
+                future.result(hang_limit_s(60))
 
         in_threads(n_threads, work)
         assert set(x.numpy().tolist()) == {n_threads * n_launches}

@@ -44,6 +44,12 @@ class Ask(Protocol):
     def __call__(self, what: str, name: str, *arguments: str) -> Answer: ...
 
 
+def _limit_s(name: str) -> float:
+    """A trial's limit under the present load: the one on an idle machine, times the processes that share a core."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return round(_TIMES_S.get(name, _TIME_S) * max(1.0, load / (os.cpu_count() or 1)), 1)
+
+
 def in_a_process(
     what: str,
     name: str,
@@ -53,7 +59,7 @@ def in_a_process(
 ) -> Answer:
     """Makes a trial in a process of its own, which runs `main`, with the loader's errors in `said`."""
     given = dict(os.environ if environ is None else environ)
-    limits = Limits(_TIMES_S.get(name, _TIME_S), _OUTPUT_NBYTES, _MEMORY_NBYTES, _SILENT_S.get(name))
+    limits = Limits(_limit_s(name), _OUTPUT_NBYTES, _MEMORY_NBYTES, _SILENT_S.get(name))
     waiting = partial(logger.warning, "waiting for %s, for at most %g s", what, limits.timeout_s)
     try:
         if any("\0" in argument for argument in arguments):
