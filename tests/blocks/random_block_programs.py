@@ -97,7 +97,8 @@ class Writer:
         """Assigns an expression to a new variable; floats are limited."""
         self.n_names += 1
         name, limit = f"v{self.n_names}", 8.0 if dtype in SMALL else 512.0
-        self.line(f"{name} = {text}" if dtype not in FLOATS else f"{name} = tl.clamp({text}, -{limit}, {limit})")
+        back = f".to(tl.{dtype})" if dtype in SMALL else ""
+        self.line(f"{name} = {text}" if dtype not in FLOATS else f"{name} = tl.clamp({text}, -{limit}, {limit}){back}")
         self.values.append((name, shape, dtype))
         return name
 
@@ -253,7 +254,7 @@ class Writer:
             self.new(f"tl.sort({name}, descending={self.random.choice([False, True])})", shape, dtype)
         elif shape[-1] <= 16:
             k = 1 << self.random.randint(0, shape[-1].bit_length() - 1)
-            self.new(f"tl.topk({name}, {k})", (*shape[:-1], k), dtype)
+            self.new(f"tl.topk({name}, {k}).to(tl.{dtype})", (*shape[:-1], k), dtype)
 
     def histogram(self) -> None:
         name, shape, _ = self.pick(lambda _, dtype: dtype in INTEGERS)
