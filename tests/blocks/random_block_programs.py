@@ -12,10 +12,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from error_bounds import Undecided, bounded
+from random_block_steps import HELPERS, MORE_STEPS
 
 import vkcompute as vc
 from vkcompute.compat import triton
@@ -25,7 +26,12 @@ N_INPUT, N_PROGRAMS, SLOT = 512, 2, 4096
 INTEGERS = "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
 FLOATS = "float16", "bfloat16", "float32", "float64"
 SMALL = "float16", "bfloat16"
-OUTCOMES = "same", "within bounds", "undecided", "needs more workgroup memory"
+REFUSED = {
+    "bytes of workgroup memory": "needs more workgroup memory",
+    "atomic operations on numbers of 64 bits are not computed": "needs atomics of 64 bits",
+}
+"""Outcomes by a part of the error's text."""
+OUTCOMES = "same", "within bounds", "undecided", *REFUSED.values()
 FEATURES = {"float64": ("shaderFloat64",)}
 HEAD = """import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
@@ -39,6 +45,13 @@ def last(a, b, c, d):
     return tl.where(c > 0, c, a), d
 
 """
+
+
+class Launch(NamedTuple):
+    """The grid and warps of a launch."""
+
+    grid: tuple[int, ...]
+    n_warps: int
 
 
 class Writer:
@@ -58,7 +71,7 @@ class Writer:
 
     def text(self) -> str:
         """Returns the whole program."""
-        self.line("pid = tl.program_id(0)")
+        self.line("pid = tl.program_id(0) + tl.program_id(1) + tl.program_id(2)")
         for _ in range(3):
             self.load(self.random.choice(self.dtypes), self.shape())
         if self.is_rough:
@@ -69,7 +82,11 @@ class Writer:
         for value in self.values[-6:]:
             self.store(*value)
         pointers = [f"{kind}_{dtype}" for dtype in self.dtypes for kind in ("given", "out", "scratch")]
-        return f"{HEAD}@triton.jit\ndef program({', '.join(pointers)}, counts, n):\n" + "\n".join(self.lines) + "\n"
+        return (
+            f"{HEAD}{HELPERS}@triton.jit\ndef program({', '.join(pointers)}, counts, n):\n"
+            + "\n".join(self.lines)
+            + "\n"
+        )
 
     # -- texts --------------------------------------------------------------------------------------------------------
 
@@ -80,7 +97,8 @@ class Writer:
         """Assigns an expression to a new variable; floats are limited."""
         self.n_names += 1
         name, limit = f"v{self.n_names}", 8.0 if dtype in SMALL else 512.0
-        self.line(f"{name} = {text}" if dtype not in FLOATS else f"{name} = tl.clamp({text}, -{limit}, {limit})")
+        back = f".to(tl.{dtype})" if dtype in SMALL else ""
+        self.line(f"{name} = {text}" if dtype not in FLOATS else f"{name} = tl.clamp({text}, -{limit}, {limit}){back}")
         self.values.append((name, shape, dtype))
         return name
 
@@ -236,7 +254,7 @@ class Writer:
             self.new(f"tl.sort({name}, descending={self.random.choice([False, True])})", shape, dtype)
         elif shape[-1] <= 16:
             k = 1 << self.random.randint(0, shape[-1].bit_length() - 1)
-            self.new(f"tl.topk({name}, {k})", (*shape[:-1], k), dtype)
+            self.new(f"tl.topk({name}, {k}).to(tl.{dtype})", (*shape[:-1], k), dtype)
 
     def histogram(self) -> None:
         name, shape, _ = self.pick(lambda _, dtype: dtype in INTEGERS)
@@ -304,7 +322,7 @@ class Writer:
         self.depth += 1
         self.values.append((carried, shape, dtype))
         for _ in range(self.random.randint(1, 2)):
-            self.random.choice([Writer.binary, Writer.reduce, Writer.through_memory, Writer.order, Writer.scan])(self)
+            self.random.choice(INNER_STEPS)(self)
         self.line(f"{carried} = {self.alike(shape, dtype)}")
         if head.startswith("while"):
             self.line("k += 1")
@@ -328,8 +346,13 @@ class Writer:
 STEPS = [
     Writer.binary, Writer.binary, Writer.choose, Writer.convert, Writer.reorder, Writer.reshape, Writer.join,
     Writer.split, Writer.order, Writer.histogram, Writer.reduce, Writer.reduce, Writer.scan, Writer.dot, Writer.loop,
-    Writer.branch, Writer.repeat, Writer.through_memory, Writer.atomic,
+    Writer.branch, Writer.repeat, Writer.through_memory, Writer.atomic, *MORE_STEPS,
 ]  # fmt: skip
+INNER_STEPS = [
+    Writer.binary, Writer.reduce, Writer.through_memory, Writer.order, Writer.scan, Writer.reorder, Writer.loop,
+    Writer.branch, *MORE_STEPS,
+]  # fmt: skip
+"""Those in the body of a statement."""
 
 
 ROUGH_STEPS = [*STEPS, *3 * [Writer.function, Writer.function, Writer.fraction, Writer.reduce, Writer.scan]]
@@ -368,19 +391,20 @@ def blocks(runtime: vc.Runtime, _: Any, random: Random) -> str:
     others = [name for name in dtypes if name not in ("int32", "float32")]
     dtypes = ["int32", "float32", *random.sample(others, random.randint(0, min(2, len(others))))]
     text = Writer(random, dtypes, rough=random.random() < 0.5).text()
-    n, n_warps, seed = random.randint(1, 70), random.choice([1, 2, 4]), random.randint(0, 9)
+    n, seed = random.randint(1, 70), random.randint(0, 9)
+    launch = Launch(random.choice([(N_PROGRAMS,), (1, N_PROGRAMS), (1, 1, N_PROGRAMS)]), random.choice([1, 2, 4]))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "random_block_program.py"
         path.write_text(text)
         names: dict[str, Any] = {"__name__": "random_block_program"}
         exec(compile(text, str(path), "exec"), names)
         try:
-            return _compared(runtime, names["program"], dtypes, n, n_warps, seed)
+            return _compared(runtime, names["program"], dtypes, n, launch, seed)
         except Exception as error:
-            raise AssertionError(f"{error}\nn={n} n_warps={n_warps} seed={seed}\n\n{text}") from error
+            raise AssertionError(f"{error}\nn={n} {launch} seed={seed}\n\n{text}") from error
 
 
-def _compared(runtime: vc.Runtime, program: Any, dtypes: list[str], n: int, n_warps: int, seed: int) -> str:
+def _compared(runtime: vc.Runtime, program: Any, dtypes: list[str], n: int, launch: Launch, seed: int) -> str:
     wanted = arrays_of(dtypes, seed)
     given = [runtime.array(host) for host in wanted]
 
@@ -393,15 +417,16 @@ def _compared(runtime: vc.Runtime, program: Any, dtypes: list[str], n: int, n_wa
 
     with bounded() as bounds:
         try:
-            program.interpret[(N_PROGRAMS,)](*seen(wanted), n)
+            program.interpret[launch.grid](*seen(wanted), n)
         except Undecided:
             return "undecided"
     try:
-        program[(N_PROGRAMS,)](*seen(given), n, num_warps=n_warps)
+        program[launch.grid](*seen(given), n, num_warps=launch.n_warps)
     except vc.KernelError as error:
-        if "bytes of workgroup memory" in str(error):
-            return "needs more workgroup memory"
-        raise
+        outcome = next((outcome for text, outcome in REFUSED.items() if text in str(error)), None)
+        if outcome is None:
+            raise
+        return outcome
     names = [f"{kind}_{dtype}" for dtype in dtypes for kind in ("given", "out", "scratch")] + ["counts"]
     for name, array, each in zip(names, given, wanted, strict=True):
         require_within(array.numpy(), each, bounds[name], name)

@@ -217,6 +217,22 @@ def test_few_elements_per_invocation_where_no_barrier_is_saved(kind: str, n_invo
     assert lowered.local_size == (n_invocations, 1, 1)
 
 
+@pytest.mark.parametrize(("n", "n_invocations"), [(2048, 16), (4096, 256), (8192, 512)])
+def test_long_sorts_have_few_elements_per_invocation(n: int, n_invocations: int) -> None:
+    """Of 128 elements, a CPU's driver compiles a sort of 4,096 for 11 s; of 16 for 3 s."""
+    function = ir.Function("sort")
+    x = function.buffer("x", ir.INT32)
+    b = tile.Builder(function)
+    at = b.arange(0, n)
+    value = b.load_block(x, at)
+    bits = n.bit_length() - 1
+    for bit in [bit for stage in range(bits) for bit in reversed(range(stage + 1))]:
+        value = b.compute("min", value, b.mirror(value, 1 << bit))
+    b.store_block(x, at, value)
+    lowered = tile.lower(function, tile.Target(8, own_elements=128, max_invocations=1024), n_warps=4).function
+    assert lowered.local_size == (n_invocations, 1, 1)
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_exchanges_of_a_branch_wait_for_those_before_it(*, first: bool) -> None:
     """One branch has a barrier and no exchange, the other an exchange."""

@@ -159,13 +159,13 @@ BYTES = np.zeros(4, np.int8)
         (
             stores_called,
             (X, X, 3),
-            "a pointer is to a tl.const on all paths or on none; x_ptr is one, out_ptr is not",
+            "a pointer to a tl.const on some paths only: x_ptr is one, out_ptr is not",
             "out_ptr if",
         ),
         (
             loads_chosen,
             (X, X, 3),
-            "a pointer is to a tl.const on all paths or on none; x_ptr is one, out_ptr is not",
+            "a pointer to a tl.const on some paths only: x_ptr is one, out_ptr is not",
             "tl.load(source)",
         ),
     ],

@@ -25,6 +25,49 @@ def result(machine: vkcompute.Runtime | None, program: JITFunction, *args: Any, 
         pytest.skip("the device has no such type")
 
 
+# -- beside Python's numbers ------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def limits(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, tl.minimum(x, 100) * 3)
+    tl.store(out_ptr + N + i, tl.maximum(x, 0.0) * 1000)
+    tl.store(out_ptr + 2 * N + i, tl.clamp(x, -8.0, 100.0) * 1000)
+    tl.store(out_ptr + 3 * N + i, tl.topk(x, 8).to(tl.float32).reshape(8, 1).broadcast_to(8, 2).reshape(N) * 1000)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float16"])
+def test_extremes_beside_pythons_numbers_are_promoted_as_tensors(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    """Integers of 8 and 16 bits become int32, and float16 beside a float float32; so nothing overflows."""
+    x = np.linspace(-120, 120, N).astype(dtype)
+    computed = result(machine, limits, x, np.zeros((4, N), np.float32), N)
+    wide = x.astype(np.float32)
+    greatest = np.repeat(np.sort(wide)[::-1][:8], 2) * 1000
+    wanted = [np.minimum(wide, 100) * 3, np.maximum(wide, 0) * 1000, np.clip(wide, -8, 100) * 1000, greatest]
+    np.testing.assert_allclose(computed, wanted, rtol=2**-10)
+
+
+@triton.jit
+def types_of_limits(x_ptr, H: tl.constexpr, M: tl.constexpr, F: tl.constexpr, T: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, 16))
+    tl.static_assert(tl.maximum(x, 0.5).dtype == H and tl.clamp(x, 0.5, 1).dtype == H)
+    tl.static_assert(tl.minimum(x, 3).dtype == M and tl.minimum(x, x).dtype == M)
+    tl.static_assert(tl.topk(x, 4).dtype == T and tl.topk(x, 16).dtype == x.dtype)
+    if x.dtype.is_floating():
+        tl.static_assert(tl.fma(x, 2.0, x).dtype == F and tl.fma(x, x, x).dtype == x.dtype)
+
+
+def test_types_beside_pythons_numbers() -> None:
+    half, single, double = tl.float16, tl.float32, tl.float64
+    types_of_limits.interpret[(1,)](np.ones(16, np.float16), single, half, single, single)
+    types_of_limits.interpret[(1,)](np.ones(16, np.float32), single, single, single, single)
+    types_of_limits.interpret[(1,)](np.ones(16, np.float64), double, double, double, double)
+    brains = triton.reinterpret(np.ones(16, np.uint16), tl.bfloat16)
+    types_of_limits.interpret[(1,)](brains, single, single, single, single)
+
+
 # -- along axes -------------------------------------------------------------------------------------------------------
 
 

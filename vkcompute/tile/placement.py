@@ -23,6 +23,8 @@ _MOST_SUMS = 128  # of products by cooperative matrices, per invocation
 _MOST_ELEMENTS = 256  # of a block, per invocation: drivers take minutes to compile code for 1,024
 _MOST_OF_ELEMENTWISE = 32  # per invocation: lavapipe compiles tl.rand in 0.3 s, of 128 in 2.3 s; it runs as fast
 _MOST_ATOMICS = 32  # per invocation: lavapipe compiles 512 loops of compare-exchanges in a minute
+_MOST_MIRRORED = 1 << 18  # by unrolled exchanges, of all elements; those of 2,048 compile in 4 s
+_OF_LONG_SORTS = 16  # elements per invocation: lavapipe compiles a sort of 4,096 in 3 s, and of 128 in 11 s
 _MANY = 8  # log2 of the elements per invocation from which a reduction has them along its axis
 _ADJACENT = 2  # log2 of the adjacent elements that it loads and stores together
 
@@ -66,7 +68,7 @@ class Placement:
     def _size(self, ops: Sequence[Op], n_warps: int) -> int:
         """Returns log2 of the invocations: as many as `n_warps` warps of 32, or fewer for small blocks.
 
-        Products, atomic operations and large blocks take more, so that the elements of an invocation are few.
+        Products, atomic operations, long sorts and large blocks take more, so that an invocation has few elements.
         """
         most = log2(self._target.max_invocations)
         bits = [_bits(value) for op in ops for value in (op, *op.results, *op.args) if _is_block(value)]
@@ -87,6 +89,9 @@ class Placement:
             if self._target.spreads:
                 wanted = max(bits, default=0)
         atomics = [_bits(op.args[0]) for op in ops if op.code == "atomic_block" and _is_block(op.args[0])]
+        mirrors = [_bits(op) for op in ops if op.code == "mirror"]
+        if sum(1 << n for n in mirrors) > _MOST_MIRRORED:
+            wanted = max(wanted, max(mirrors) - log2(_OF_LONG_SORTS))
         wanted = max([wanted, *[bits - log2(_MOST_ATOMICS) for bits in atomics]])
         return min(max(wanted, self.lanes), most)
 

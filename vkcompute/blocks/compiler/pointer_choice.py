@@ -35,7 +35,7 @@ class PointerChoices:
         constant, other = self._one_that(sources, is_const=True), self._one_that(sources, is_const=False)
         if constant is not None and other is not None:
             raise UnsupportedError(
-                f"a pointer is to a tl.const on all paths or on none; {constant.name} is one, {other.name} is not; "
+                f"a pointer to a tl.const on some paths only: {constant.name} is one, {other.name} is not; "
                 "annotate both, or load in each branch"
             )
         for source in sources:

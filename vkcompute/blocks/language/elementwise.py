@@ -14,13 +14,13 @@ from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, NullValue, Pointer, PointerType, scalar_of
 from vkcompute.blocks.language.addresses import pointed
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, INT32, INT64, SCALARS, UINT32, UINT64, Constant, Memory, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT32, UINT64, Constant, Memory, Scalar, Value
 from vkcompute.ir.function import Op
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.values import Number
 from vkcompute.operations import FUNCTIONS, ElementFunction, host
 from vkcompute.operations import recording as recordings
-from vkcompute.tile import shape_of
+from vkcompute.tile import BFLOAT16, shape_of
 from vkcompute.tile.builder import BlockEmitter
 
 
@@ -141,8 +141,19 @@ def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer
 
 
 def _extreme(c: BlockCompiler, name: str, x: Any, y: Any, propagate_nan: Any) -> Number:
-    kind = c.common_type(x, y)
-    return emitted(c, f"{name}imum" if propagate_nan else f"f{name}", *c.alike(kind.type, x, y))
+    x, y = _typed(c, x, y)
+    kind = c.common_type(x, y).type
+    kind = FLOAT32 if kind is BFLOAT16 and c.is_users() else kind
+    return emitted(c, f"{name}imum" if propagate_nan else f"f{name}", *c.alike(kind, x, y))
+
+
+def _typed(c: BlockCompiler, *values: Any) -> list[Any]:
+    """Gives Python's numbers the types that they have as tensors, int32 or float32, to which Triton then promotes."""
+    if not c.is_users():
+        return [*values]
+    kinds = [element_of(c.common_type(value, value).type) for value in values]
+    pairs = zip(values, kinds, strict=True)
+    return [value if isinstance(value, Number) else c.number(c.cast(value, kind)) for value, kind in pairs]
 
 
 def emitted(c: BlockCompiler, name: str, *values: Value) -> Number:
@@ -239,7 +250,7 @@ def abs(c: BlockCompiler, x: Any) -> Any:
 @block_function
 def fma(c: BlockCompiler, x: Any, y: Any, z: Any) -> Any:
     """x * y + z, rounded once where the device can."""
-    return c.number(c.builder.compute("fma", *_floats(c, "fma", x, y, z)))
+    return c.number(c.builder.compute("fma", *_floats(c, "fma", *_typed(c, x, y, z))))
 
 
 @method

@@ -121,7 +121,10 @@ def sort(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = False) -> 
 
 @block_function
 def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = True) -> Any:
-    """The k greatest elements along the last axis, in descending order, or the k least in ascending order."""
+    """The k greatest elements along the last axis, in descending order, or the k least in ascending order.
+
+    As in Triton, fewer elements than there are have at least 32 bits.
+    """
     shape = _last_axis(c, x, dim, "topk")
     if type(k) is not int or k < 1 or k & (k - 1) or k > shape[-1]:
         raise UnsupportedError(
@@ -129,7 +132,10 @@ def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = Tr
         )
     (ordered,) = _sorted(c, [x.value], descending=bool(descending))
     rows = c.builder.reshape(ordered, (*shape[:-1], shape[-1] // k, k))
-    return chosen(c, rows, len(shape) - 1, 0)
+    result, kind = chosen(c, rows, len(shape) - 1, 0), element_of(ordered.type)
+    if k == shape[-1] or kind.bits >= 32 or not c.is_users():
+        return result
+    return c.number(c.cast(result, FLOAT32 if kind.kind == "f" else INT32))
 
 
 @block_function
