@@ -87,12 +87,12 @@ def _scope(preamble: str, types: Mapping[str, str]) -> Scope:
 
 @functools.lru_cache(maxsize=512)
 def compiled(
-    operation: str, ins: tuple[Parameter, ...], outs: tuple[Parameter, ...], is_array: tuple[bool, ...],
+    operation: str, ins: tuple[Parameter, ...], outs: tuple[Parameter, ...], ranks: tuple[int, ...],
     dtypes: tuple[str, ...], types: tuple[tuple[str, str], ...], before: str = "", preamble: str = "",
 ) -> Any:  # fmt: skip
     """Returns the kernel of a text; arguments are those of `kernel_text`, and a text of definitions."""
     scope = _scope(preamble, dict(types))
-    text = _translated(operation, lambda: kernel_text(operation, ins, outs, is_array, dtypes, scope, before))
+    text = _translated(operation, lambda: kernel_text(operation, ins, outs, ranks, dtypes, scope, before))
     return kernel(_translated(operation, lambda: _executed(text, "kernel_of_text")))
 
 
@@ -108,13 +108,13 @@ def _executed(text: str, name: str) -> Any:
 
 
 def kernel_text(
-    operation: str, ins: Sequence[Parameter], outs: Sequence[Parameter], is_array: Sequence[bool],
+    operation: str, ins: Sequence[Parameter], outs: Sequence[Parameter], ranks: Sequence[int],
     dtypes: Sequence[str], scope: Scope, before: str = "",
 ) -> str:  # fmt: skip
     """Returns a kernel in Python for a text in C.
 
     Args:
-        is_array: for each input, True for an array.
+        ranks: for each input, the axes of an array: 1, or those of the shape for a view; 0 for a number.
         dtypes: those of inputs and results.
         scope: the types of letters, and what is defined before the text.
         before: a text whose variables the other one reads.
@@ -124,13 +124,13 @@ def kernel_text(
         scope.declare(name, term)
     constants = {"np.int64(i)", "np.int64(_n)"}
     for k, (parameter, dtype) in enumerate(zip((*ins, *outs), dtypes, strict=True)):
-        is_input, has_elements = k < len(ins), k >= len(ins) or is_array[k]
+        is_input, rank = k < len(ins), ranks[k] if k < len(ins) else 1
         text = f"p_{parameter.name}"
-        if parameter.raw and has_elements:
+        if parameter.raw and rank:
             scope.declare(parameter.name, Term(text, np.dtype(dtype)), is_array=True)
             constants |= {parameter.name} if is_input else set()
             continue
-        text = f"{text}[i]" if has_elements else text
+        text = f"{text}[{_index(rank)}]" if rank else text
         scope.declare(parameter.name, Term(text, np.dtype(dtype)))
         constants |= {text} if is_input else set()
     constants |= scope.constants
@@ -139,10 +139,23 @@ def kernel_text(
     lines = StatementParser(before, scope).lines()
     scope.constants = frozenset(constants | {term.text for name, term in scope.names.items() if name not in given})
     lines += StatementParser(operation, scope).lines()
-    arguments = ", ".join([f"p_{parameter.name}" for parameter in (*outs, *ins)] + ["_n"])
-    body = "\n".join(f"        {line}" for line in lines or ["pass"])
+    lengths, positions = _positions(max(ranks, default=0))
+    arguments = ", ".join([f"p_{parameter.name}" for parameter in (*outs, *ins)] + ["_n", *lengths])
+    body = "\n".join(f"        {line}" for line in [*positions, *(lines or ["pass"])])
     text = f"def kernel_of_text({arguments}):\n    i = _global_id(0)\n    if i < _n:\n{body}\n"
     return "\n".join([*scope.module, text])
+
+
+def _positions(rank: int) -> tuple[list[str], list[str]]:
+    """Returns the names of the lengths of a shape's axes, and lines that compute the position along each from i."""
+    if rank < 2:
+        return [], []
+    steps = [line for axis in reversed(range(rank)) for line in (f"i{axis} = rest % _n{axis}", f"rest //= _n{axis}")]
+    return [f"_n{axis}" for axis in range(rank)], ["rest = i", *steps]
+
+
+def _index(rank: int) -> str:
+    return "i" if rank == 1 else ", ".join([f"i{axis}" for axis in range(rank)])
 
 
 @functools.lru_cache(maxsize=512)

@@ -21,6 +21,8 @@ from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
 
 _LOCAL = 64
+_MAX_AXES = 4
+"""Views of more axes are copied, as the strides of each are arguments."""
 
 
 class _Types(dict[str, "np.dtype[Any]"]):
@@ -150,8 +152,9 @@ class ElementwiseKernel:
             inputs = [_input(p, value, types, shape) for p, value in zip(self.in_params, values, strict=True)]
             outs = [_Output(array) for array in arrays]
             kernel = self._kernel(types, inputs, [out.flat.dtype for out in outs])
+            lengths = shape if any(isinstance(value, Array) and value.ndim > 1 for value in inputs) else ()
             grid = (-(-n // _LOCAL), _LOCAL)
-            kernel[grid](*[out.flat for out in outs], *inputs, n if n < 2**31 else np.int64(n))
+            kernel[grid](*[out.flat for out in outs], *inputs, n if n < 2**31 else np.int64(n), *lengths)
             for out in outs:
                 out.finish()
         if self.no_return:
@@ -160,10 +163,10 @@ class ElementwiseKernel:
 
     def _kernel(self, types: _Types, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
         """Returns the kernel for dtypes and kinds of arguments."""
-        is_array = tuple([isinstance(value, Array) for value in inputs])
+        ranks = tuple([value.ndim if isinstance(value, Array) else 0 for value in inputs])
         dtypes = tuple([value.dtype.name for value in inputs] + [dtype.name for dtype in outs])
         ins, outs_of = tuple(self.in_params), tuple(self.out_params)
-        return compiled(self.operation, ins, outs_of, is_array, dtypes, types.names, self._before, self._preamble)
+        return compiled(self.operation, ins, outs_of, ranks, dtypes, types.names, self._before, self._preamble)
 
 
 def _require_plain(name: str, after: str = "") -> None:
@@ -178,13 +181,15 @@ def _require_plain(name: str, after: str = "") -> None:
 
 
 def _input(parameter: Parameter, value: Any, types: _Types, shape: tuple[int, ...]) -> Any:
-    """Returns an argument as an array of one axis, or as a number, in the parameter's dtype."""
+    """Returns an argument as an array of one axis, as a view with gaps, or as a number, in the parameter's dtype."""
     if not isinstance(value, Array):
         return np.asarray(value).astype(types.required(parameter))[()]
     array = value
     if not parameter.raw and array.shape != shape:
         array = array.broadcast_to(shape)
-    return (array if array.contiguous else array.copy()).reshape(-1)
+    if array.contiguous or parameter.raw or not 1 < array.ndim <= _MAX_AXES:
+        return (array if array.contiguous else array.copy()).reshape(-1)
+    return array
 
 
 def _apart(value: Any, results: Sequence[Array]) -> Any:
