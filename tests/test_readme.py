@@ -175,6 +175,10 @@ def test_the_page_for_those_who_come_from_numba(gpu: vc.Runtime) -> None:
     names.clear()
 
 
+def test_the_page_on_cupy() -> None:
+    assert run_blocks(ROOT / "docs/cupy.md", {"__name__": "cupy.md"}) == 1
+
+
 def test_the_page_on_what_devices_lack() -> None:
     assert run_blocks(ROOT / "docs/devices.md", {"__name__": "devices.md"}) == 2
 
@@ -217,6 +221,7 @@ def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
     own = {"algorithms.md", "arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
     own |= {"devices.md", "index.md", "quickstart.md", "coming_from.md", "dask.md", "howto.md", "nn.md", "numba.md"}
+    own |= {"cupy.md"}
     own |= {"pytorch.md"}  # run by tests/pytorch
     assert with_samples == own
 

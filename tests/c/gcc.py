@@ -39,6 +39,8 @@ template <class T> int put(T value, void *out) {
 #define min min_of
 #define max max_of
 #define ROW_NAMES(r) NAMES
+#define __device__
+#define __constant__ static const
 """
 _LITERALS = (
     "0", "1", "2", "7", "-3", "100", "255", "32768", "2147483647", "2147483648", "3000000000", "1u", "4000000000u",
@@ -142,6 +144,58 @@ class Programs(Generator):
         ])  # fmt: skip
 
 
+class Definitions(Programs):
+    """Writes definitions, and statements that use them: macros, constants, tables, functions, templates, arrays."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._element = self.random.choice(self.KINDS)
+
+    def definitions(self) -> str:
+        """Returns macros, constants and functions."""
+        pick, kind, element = self.random.choice, self.random.choice(self.KINDS), self._element
+        parameters = ", ".join(f"{pick(['', 'const '])}{of} {name}" for name, (_, of) in TYPES.items())
+        return f"""
+            typedef {pick(self.KINDS)} number;
+            static const {kind} C1 = {pick(["5", "-7", "300", "1.75f"])};
+            #define LIMIT {pick(["17", "(3u)", "2.5f", "C1"])}
+            #define MIXED(x, y) ((x) {pick("+-*")} (y) + LIMIT)
+            __constant__ {kind} table[{pick(["4", ""])}] = {{1, (char)-2.5f, {pick(["7", "1 << 5"])}, 99}};
+            __device__ inline {pick(["int", "short", "long long"])} of_all({parameters}) {{
+                {self.program()} if ({self.expression(1)}) return {self.whole()};
+                for (int n = 0; n < 3; n++) {{ v0 += n; if ({self.expression(1)}) return v{pick("013")}; }}
+                {self._statement(1)} return (int)v{pick("013")} + MIXED(3, table[{self.integer(1)} & 3]);
+            }}
+            template <typename T, class U> __device__ U sum_of(T x, const U* a, int n) {{
+                T sum = C1;
+                number w = (signed char)x;
+                for (int k = 0; k < (n & 3); ++k) {{ if (a[k] == x) continue; sum += a[k]; w -= 2; }}
+                return (U)((long long)sum {pick("+-")} (long long)w);
+            }}
+            __device__ void change({element} *a, int n) {{ if (n == 3) return; a[n & 3] += n; a[0] -= a[(n + 1) & 3]; }}
+            __device__ {element} both({element}* __restrict__ a, int x) {{
+                change(a, x > 2); change(a, x); return a[1] + 1;
+            }}
+        """
+
+    def whole(self) -> str:
+        """Returns a small number of an integer type."""
+        return f"(({self.integer(2)}) & 63)"
+
+    def uses(self) -> str:
+        """Returns statements behind a program, which use the definitions."""
+        pick, names = self.random.choice, [*TYPES]
+        arguments = ", ".join(pick([name, name, f"({kind})({self.whole()})"]) for name, (_, kind) in TYPES.items())
+        return f"""
+            v0 = of_all({arguments}) + of_all({", ".join(names)});
+            {self._element} a[4] = {{1, {self.whole()}}};
+            change(a, v0); v1 += both(a, {self.whole()}); v3 ^= (int)a[v0 & 3];
+            for (int k = 0; k < 2; k++) {{ int a[3] = {{(int)v1}}; a[k + 1] += k; v3 += a[k] + a[2]; }}
+            v3 += sum_of((int)v1, a, {self.whole()}) {pick("+-")} sum_of<{pick(["short", "int"])}>(v1, a, 2);
+            v1 = {self.expression(1)} ? both(a, 3) : of_all({", ".join(names)});
+        """
+
+
 def rows(n: int, seed: int) -> np.ndarray[Any, Any]:
     """Returns values of the variables: random ones, small ones, and extremes."""
     rng = np.random.default_rng(seed)
@@ -162,8 +216,9 @@ def rows(n: int, seed: int) -> np.ndarray[Any, Any]:
 
 
 def values_by_gcc(
-    texts: Sequence[str], table: np.ndarray[Any, Any], folder: Path, bodies: Sequence[str] | None = None
-) -> list[np.ndarray[Any, Any]]:
+    texts: Sequence[str], table: np.ndarray[Any, Any], folder: Path, bodies: Sequence[str] | None = None,
+    definitions: str = "",
+) -> list[np.ndarray[Any, Any]]:  # fmt: skip
     """Returns the values of each expression for all rows, with its dtype, after the statements of its body."""
     members = " ".join(f"{kind} {name};" for name, (_, kind) in TYPES.items())
     names = " ".join(f"auto {name} = r.{name};" for name in TYPES)
@@ -172,7 +227,9 @@ def values_by_gcc(
         for k, (text, body) in enumerate(zip(texts, bodies or [""] * len(texts), strict=True))
     ]
     source = folder / "expressions.cpp"
-    source.write_text(_PRELUDE.replace("MEMBERS", members).replace("NAMES\n", names + "\n") + "\n".join(functions))
+    source.write_text(
+        _PRELUDE.replace("MEMBERS", members).replace("NAMES\n", names + "\n") + definitions + "\n".join(functions)
+    )
     options = ["-std=c++17", "-O0", "-w", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC"]
     assert COMPILER is not None
     library = folder / "expressions.so"

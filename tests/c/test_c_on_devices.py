@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gcc import COMPILER, TYPES, Generator, Programs, rows, values_by_gcc
+from gcc import COMPILER, TYPES, Definitions, Generator, Programs, rows, values_by_gcc
 
 import vkcompute as vc
 import vkcompute.compat.cupy as cp
@@ -51,3 +51,19 @@ def test_random_statements(tmp_path: Path, seed: int) -> None:
     results = cp.ElementwiseKernel(INPUTS, outputs, text)(*[cp.asarray(table[name].copy()) for name in TYPES])
     for result, values in zip(results, expected, strict=True):
         np.testing.assert_array_equal(result.get(), values, err_msg=body)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("seed", range(2))
+def test_random_definitions(tmp_path: Path, seed: int) -> None:
+    """Functions and macros before a text: the calls of a kernel, and early returns, loops and arrays in them."""
+    written, names, table = Definitions(seed), ["v0", "v1", "v2", "v3"], rows(32, seed)
+    preamble, body = written.definitions(), written.program() + written.uses()
+    expected = values_by_gcc(names, table, tmp_path, [body] * 4, preamble)
+    outputs = ", ".join(f"{values.dtype.name} out{k}" for k, values in enumerate(expected))
+    text = body + " ".join(f"out{k} = {name};" for k, name in enumerate(names))
+    kernel = cp.ElementwiseKernel(INPUTS, outputs, text, preamble=preamble)
+    results = kernel(*[cp.asarray(table[name].copy()) for name in TYPES])
+    for result, values in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result.get(), values, err_msg=preamble + body)

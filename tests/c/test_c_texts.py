@@ -57,6 +57,8 @@ def value_of(text: str) -> Any:
         ("1'000'000 + 'a'", np.int32(1000097)),
         ("f * 2.0", np.float64(5)),
         ("f * 2", np.float32(5)),
+        ("-f / 0.0f", np.float32(-np.inf)),
+        ("1 / (f / -0.0)", np.float64(-0.0)),
         ("h * h", np.float32(2.25)),
         ("round(f) + round(-2.5)", np.float64(0)),
         ("rint(f)", np.float32(2)),

@@ -148,6 +148,47 @@ def test_kernels_that_index() -> None:
     assert shifted.tolist() == [0, 0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_kernels_of_views(seed: int) -> None:
+    """Broadcast, reversed and transposed arguments, which are read in place."""
+    rng = np.random.default_rng(seed)
+    kernel = cp.ElementwiseKernel("T x, T y, raw T w, int32 s", "T z", "z = x * s + y + w[i % 3]")
+    shape = tuple(rng.integers(1, 5, seed % 5 + 1))
+
+    def operand() -> tuple[cp.ndarray, np.ndarray]:  # type: ignore[type-arg]
+        lengths = tuple(1 if rng.random() < 0.4 else n for n in shape)[rng.integers(0, len(shape)) :]
+        host = rng.integers(-9, 9, lengths).astype(np.float32)
+        device = cp.asarray(host)
+        return (device[..., ::-1], host[..., ::-1]) if rng.random() < 0.5 else (device.T.copy().T, host)
+
+    (x, host_x), (y, host_y) = operand(), operand()
+    w = rng.integers(0, 9, 8).astype(np.float32)
+    expected = np.broadcast_to(host_x * 3 + host_y, np.broadcast_shapes(host_x.shape, host_y.shape))
+    expected = expected + w[np.arange(expected.size) % 3].reshape(expected.shape)
+    np.testing.assert_array_equal(kernel(x, y, cp.asarray(w), 3).get(), expected)
+
+
+def test_kernels_with_a_preamble() -> None:
+    definitions = """
+        #define N_STEPS 4
+        __constant__ float weights[N_STEPS] = {1, 0.5f, 0.25f};
+        __device__ void push(T* last, T x) { last[1] = last[0]; last[0] = x; }
+        template <typename U> __device__ U difference(const U* last) { return last[0] - last[1]; }
+    """
+    text = """
+        T last[2] = {0};
+        y = 0;
+        for (int k = 0; k < N_STEPS; k++) { push(last, x * k); y += difference(last) * weights[k]; }
+    """
+    kernel = cp.ElementwiseKernel("T x", "T y", text, preamble=definitions)
+    assert kernel(cp.array([8.0, -4.0], cp.float32)).tolist() == [6, -3]
+    norm = cp.ReductionKernel(
+        "T x", "T y", "squared(x)", "a + b", "y = squared(a)", "ZERO",
+        preamble="#define ZERO 0\n__device__ T squared(T x) { return x * x; }",
+    )  # fmt: skip
+    assert int(norm(cp.array([1, 2, 3]))) == 14**2
+
+
 def test_kernels_with_control_flow() -> None:
     """Iterations of the Mandelbrot set, and a polynomial's terms."""
     text = """

@@ -79,10 +79,10 @@ CUPY: dict[str, dict[str, Callable[[], Any]]] = {
     "Kernels in C": {
         "RawKernel f is a kernel in C.*in Python": lambda: cp.RawKernel("extern", "f"),
         "RawModule is code in C": lambda: cp.RawModule(code="x"),
-        "no preamble": lambda: element("y = g(x)", preamble="__device__ float g(float x) { return x; }"),
-        r"without pointers.*write vc\.kernel": lambda: element("T* p = &x; y = *p"),
-        "arrays": lambda: element("T p[3]; y = x"),
-        "macros": lambda: element("#define A 1\ny = A"),
+        r"without structs, references, and pointers.*write vc\.kernel": lambda: element("T* p = &x; y = *p"),
+        "structs": lambda: element("y = x", preamble="struct P { float x; };"),
+        "#ifdef A": lambda: element("#ifdef A\ny = A\n#endif"),
+        "no after_loop": lambda: element("y = x", after_loop="y = 1"),
     },
     "A `ReductionKernel`": {
         r"no raw arrays; write vc\.reduce": lambda: reduced("raw T x", "T y", "x[i]"),

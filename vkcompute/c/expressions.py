@@ -3,45 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import NoReturn
 
 import numpy as np
 
 from vkcompute.c import functions, terms, types
+from vkcompute.c.macros import preprocessed
+from vkcompute.c.scopes import Argument, Function, Scope
 from vkcompute.c.terms import Term
-from vkcompute.c.tokens import Token, character, number, tokens_of
+from vkcompute.c.tokens import Token, UntranslatedError, character, number
 from vkcompute.errors import KernelError
 
 _ATOMICS = {
     "atomicAdd": "add", "atomicSub": "add", "atomicMax": "max", "atomicMin": "min", "atomicAnd": "and_",
     "atomicOr": "or_", "atomicXor": "xor", "atomicExch": "exchange", "atomicCAS": "compare_exchange",
 }  # fmt: skip
-
-
-class UntranslatedError(NotImplementedError):
-    """The text has parts of C that are not translated."""
-
-
-class Scope:
-    """The meaning of names.
-
-    Args:
-        names: the terms of variables.
-        arrays: the terms of arrays, with the type of their elements.
-        typedefs: the dtypes of names of types.
-        constants: texts of variables, and names of arrays, to which nothing is assigned.
-    """
-
-    def __init__(
-        self,
-        names: Mapping[str, Term] | None = None,
-        arrays: Mapping[str, Term] | None = None,
-        typedefs: Mapping[str, types.DType] | None = None,
-        constants: frozenset[str] = frozenset(),
-    ) -> None:
-        self.names, self.arrays, self.typedefs = dict(names or {}), dict(arrays or {}), dict(typedefs or {})
-        self.constants = constants
 
 
 class Parser:
@@ -53,8 +29,8 @@ class Parser:
     """
 
     def __init__(self, text: str, scope: Scope) -> None:
-        self.text, self.scope = text, scope
-        self.tokens = tokens_of(text)
+        self.scope = scope
+        self.tokens = preprocessed(text, scope.macros)
         self.at = 0
 
     def whole(self) -> Term:
@@ -74,7 +50,9 @@ class Parser:
     def refuse(self) -> NoReturn:
         """Raises UntranslatedError, with the tokens that follow."""
         near = " ".join(token.text for token in self.tokens[self.at : self.at + 4])
-        raise UntranslatedError(f"C is translated without pointers, arrays, macros and functions; got {near!r}")
+        raise UntranslatedError(
+            f"C is translated without structs, references, and pointers that are no parameters; got {near!r}"
+        )
 
     def peek(self, ahead: int = 0) -> Token:
         """Returns a token that follows."""
@@ -119,7 +97,7 @@ class Parser:
                 self.next()
                 self._pass_qualifiers()
                 return self.scope.typedefs[word]
-            elif word in types.NAMES:
+            elif word in types.NAMES and not (words and word in types.DEFINED):
                 words.append(word)
                 self.next()
             else:
@@ -259,6 +237,8 @@ class Parser:
         token = self.next()
         name = token.text.removeprefix("::").removeprefix("std::")
         name = name.removeprefix("thrust::")
+        if name in self.scope.functions and name not in self.scope.names and self.peek().text in ("(", "<"):
+            return self._result(name)
         if self.peek().text == "(":
             return self._call(name)
         array = self.scope.arrays.get(name)
@@ -287,14 +267,61 @@ class Parser:
         return str(term.value) if term.value is not None else term.text
 
     def _call(self, name: str) -> Term:
-        start = self.at
         if name in _ATOMICS:
             return self._atomic(name)
         term = terms.call(name, self._arguments())
         if term is None:
-            self.at = start - 1
-            self.refuse()
+            raise UntranslatedError(f"no function {name} is defined before, or translated; define it in the preamble")
         return term
+
+    def _result(self, name: str) -> Term:
+        """Returns the result of a function of the text."""
+        text, kind = self.call_of(name)
+        if kind is None:
+            raise KernelError(f"{name} returns nothing; call it in a statement of its own")
+        return Term(text, kind)
+
+    def call_of(self, name: str) -> tuple[str, types.DType | None]:
+        """Returns a call of a function of the text, whose name was passed, and the type of its result."""
+        given = self._template_arguments() if self.peek().text == "<" else []
+        self.take("(")
+        arguments: list[Argument] = []
+        while not self.passes(")"):
+            arguments.append(self._argument())
+            if self.peek().text != ")":
+                self.take(",")
+        return self._overload(name, arguments).called(arguments, given)
+
+    def _template_arguments(self) -> list[types.DType]:
+        self.take("<")
+        kinds: list[types.DType] = []
+        while not self.passes(">"):
+            kind = self.type_name()
+            if kind is None:
+                self.refuse()
+            kinds.append(kind)
+            self.passes(",")
+        return kinds
+
+    def _argument(self) -> Argument:
+        """Returns an argument of a function of the text: an expression, or the name of an array."""
+        name = self.peek().text
+        if name in self.scope.arrays and self.peek(1).text in (",", ")"):
+            self.next()
+            return Argument(self.scope.arrays[name], True, name in self.scope.constants)
+        return Argument(self.expression())
+
+    def _overload(self, name: str, arguments: list[Argument]) -> Function:
+        """Returns the function of a name whose parameters are those arguments."""
+        functions = self.scope.functions[name]
+        if len(functions) == 1:
+            return functions[0]
+        alike = [function for function in functions if function.takes(arguments)]
+        exact = [function for function in alike if not function.template] or alike
+        if len(exact) != 1:
+            kinds = ", ".join([argument.term.type.name for argument in arguments])
+            raise KernelError(f"{len(exact)} functions {name} take exactly ({kinds}); convert the arguments")
+        return exact[0]
 
     def _atomic(self, name: str) -> Term:
         """Returns `atomicAdd(&a[i], x)` and the like, whose value is the element before."""

@@ -11,6 +11,8 @@ from vkcompute.c import types
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.bit_operations import bit_reverse, bitcast, clz, ctz, popcount
 from vkcompute.jit.library.element_functions import fma
+from vkcompute.jit.library.private import local
+from vkcompute.operations.host import OWN
 
 
 class Function(NamedTuple):
@@ -46,6 +48,8 @@ FUNCTIONS: dict[str, Function] = {
     "lgamma": Function("math.lgamma"), "erf": Function("math.erf"), "erfc": Function("math.erfc"),
     "fma": Function("c_fma"), "fdivide": Function("c_divide"), "fdividef": Function("c_divide", "float32", "float32"),
     "conj": Function("np.conj"),
+    **{name: Function(f"c_{name}") for name in ("erfcinv", "erfcx", "j0", "j1", "y0", "y1")},
+    "normcdfinv": Function("c_ndtri"), "cyl_bessel_i0": Function("np.i0"), "cyl_bessel_i1": Function("c_i1"),
     "__popc": Function("c_popcount", "uint32", "int32"), "__popcll": Function("c_popcount", "uint64", "int32"),
     "__clz": Function("c_clz", "uint32", "int32"), "__clzll": Function("c_clz", "uint64", "int32"),
     "__ffs": Function("c_ffs", "uint32", "int32"), "__ffsll": Function("c_ffs", "uint64", "int32"),
@@ -112,6 +116,9 @@ def limit(name: str, kind: types.DType) -> Any:
 # -- in kernels -------------------------------------------------------------------------------------------------------
 
 
+_ndtri = OWN["ndtri"]
+
+
 def _quotient(x: Any, y: Any) -> Any:
     """x / y of signed integers, rounded to zero."""
     return (x - np.fmod(x, y)) // y
@@ -151,6 +158,11 @@ def _normcdf(x: Any) -> Any:
     return 0.5 * math.erfc(-math.sqrt(0.5) * x)
 
 
+def _erfcinv(x: Any) -> Any:
+    """The y with erfc(y) = x: the normal distribution function of -sqrt(2) y is x / 2."""
+    return -math.sqrt(0.5) * _ndtri(0.5 * x)
+
+
 def _divide(x: Any, y: Any) -> Any:
     return x / y
 
@@ -181,9 +193,11 @@ def _as_float64(x: Any) -> Any:
 
 NAMESPACE: dict[str, Any] = {
     **{f"c_atomic_{name.rstrip('_')}": getattr(atomic, name) for name in atomic.__all__},
-    "np": np, "math": math, "c_fma": fma, "c_popcount": popcount, "c_clz": clz, "c_bit_reverse": bit_reverse,
+    **{f"c_{name}": OWN[name] for name in ("erfcx", "i1", "j0", "j1", "ndtri", "y0", "y1")},
+    "np": np, "math": math, "c_local": local, "c_fma": fma, "c_popcount": popcount, "c_clz": clz,
+    "c_bit_reverse": bit_reverse,
     **{f"c{function.__name__}": function for function in (
-        _quotient, _round, _fdim, _rsqrt, _rcbrt, _exp10, _sinpi, _cospi, _normcdf, _divide, _ffs, _as_int32,
+        _quotient, _round, _fdim, _rsqrt, _rcbrt, _exp10, _sinpi, _cospi, _normcdf, _erfcinv, _divide, _ffs, _as_int32,
         _as_uint32, _as_float32, _as_int64, _as_float64,
     )},
 }  # fmt: skip

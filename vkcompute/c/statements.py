@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 
 from vkcompute.c import terms, types
-from vkcompute.c.expressions import Parser, Scope
+from vkcompute.c.expressions import Parser
+from vkcompute.c.scopes import Lines, Scope
 from vkcompute.c.terms import Term
+from vkcompute.c.tokens import UntranslatedError
 from vkcompute.errors import KernelError
 
 _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
-_REFUSED = ("return", "switch", "goto", "case", "default", "typedef", "struct", "static", "using", "template", "asm")
+_REFUSED = ("switch", "goto", "case", "default", "typedef", "struct", "static", "using", "template", "asm")
 _ONE = terms.constant(np.int32(1))
-Lines = list[str]
+_EFFECT = re.compile(r"\b(c_atomic_|f\d+_)\w+\(")
+"""A call that may do more than return a value."""
 
 
 class StatementParser(Parser):
@@ -23,7 +27,7 @@ class StatementParser(Parser):
     Args:
         text: the text.
         scope: the meaning of its names.
-        end: the statement of Python that ends the text early, for `continue` outside of loops.
+        end: the statement of Python that ends the text early, for `continue` outside of loops; "" refuses that.
     """
 
     def __init__(self, text: str, scope: Scope, end: str = "return") -> None:
@@ -51,6 +55,8 @@ class StatementParser(Parser):
         }  # fmt: skip
         if token in handlers:
             return handlers[token]()
+        if token == "return":
+            raise UntranslatedError("return stands in functions; of elements, write the statements behind it under if")
         if token in _REFUSED:
             self.refuse()
         lines = self._simple()
@@ -60,12 +66,12 @@ class StatementParser(Parser):
 
     def _block(self) -> Lines:
         self.take("{")
-        outer, lines = dict(self.scope.names), []
+        outer, lines = self.scope.block(), []
         while not self.passes("}"):
             if self.peek().kind == "end":
                 self.refuse()
             lines += self._statement()
-        self.scope.names = outer
+        self.scope.leave(outer)
         return lines
 
     def _simple(self) -> Lines:
@@ -83,11 +89,20 @@ class StatementParser(Parser):
         self.at = start
         lines: Lines = []
         while True:
-            n_lines, term = len(lines), self._assigned(lines)
-            if len(lines) == n_lines and term.text.startswith("c_atomic_"):
-                lines.append(term.text)
+            lines += self._effects()
             if not self.passes(","):
                 return lines
+
+    def _effects(self) -> Lines:
+        """Translates an assignment, or an expression that stands for its effects."""
+        name = self.peek().text
+        functions = self.scope.functions.get(name, []) if self.peek(1).text in ("(", "<") else []
+        if functions and all(function.result is None for function in functions):
+            self.next()
+            return [self.call_of(name)[0]]
+        lines: Lines = []
+        term = self._assigned(lines)
+        return lines if lines or not _EFFECT.search(term.text) else [term.text]
 
     def _declarations(self, kind: types.DType | None) -> Lines:
         lines: Lines = []
@@ -96,6 +111,11 @@ class StatementParser(Parser):
             if name.kind != "name":
                 self.at -= 1
                 self.refuse()
+            if kind is not None and self.peek().text == "[":
+                lines += self._local_array(name.text, kind)
+                if self.passes(","):
+                    continue
+                return lines
             if self.passes("="):
                 value = self._assigned(lines)
             elif (opening := self.peek().text) in ("(", "{"):
@@ -111,10 +131,41 @@ class StatementParser(Parser):
                 return lines
 
     def _declared(self, name: str, value: Term, kind: types.DType) -> str:
-        count = self._variables[name] = self._variables.get(name, 0) + 1
-        text = f"v_{name}" if count == 1 else f"v_{name}_{count}"
-        self.scope.names[name] = Term(text, kind)
+        text = self._variable(name)
+        self.scope.declare(name, Term(text, kind))
         return f"{text} = {terms.converted(value, kind).text}"
+
+    def _variable(self, name: str) -> str:
+        """Returns a variable of Python for a declaration, as a name may be declared in several blocks."""
+        count = self._variables[name] = self._variables.get(name, 0) + 1
+        return f"v_{name}" if count == 1 else f"v_{name}_{count}"
+
+    def _local_array(self, name: str, kind: types.DType) -> Lines:
+        """Translates the declaration of an array, whose name was passed, as `float a[3] = {1, 2}`."""
+        length, values = self.elements()
+        text = self._variable(name)
+        self.scope.declare(name, Term(text, kind), is_array=True)
+        lines = [f"{text} = c_local({length}, np.{kind.name})"]
+        if values is None:
+            return lines
+        if len(values) < length:
+            lines.append(f"for c_k in range({len(values)}, {length}): {text}[c_k] = {kind.type(0)!r}")
+        return lines + [f"{text}[{k}] = {terms.converted(value, kind).text}" for k, value in enumerate(values)]
+
+    def elements(self) -> tuple[int, list[Term] | None]:
+        """Returns the length of a declared array, and its first values; None for one without."""
+        self.take("[")
+        length = None if self.peek().text == "]" else self.expression().value
+        self.take("]")
+        values = None
+        if self.passes("="):
+            if self.peek().text != "{":
+                self.refuse()
+            values = self._arguments()
+        length = len(values or []) if length is None else int(length)
+        if self.peek().text == "[" or length < max(1, len(values or [])):
+            self.refuse()
+        return length, values
 
     # -- assignments --------------------------------------------------------------------------------------------------
 
@@ -152,7 +203,7 @@ class StatementParser(Parser):
             return None
         if target is None:
             raise KernelError(f"identifier {name!r} is undefined; declare it, as float {name} = 0, or check its name")
-        if key in self.scope.constants:
+        if key in self.scope.constants or target.value is not None:
             raise KernelError(f"{name} is constant; assign to a result, or to a declared variable")
         return target
 
@@ -176,9 +227,9 @@ class StatementParser(Parser):
         return lines
 
     def _scoped(self) -> Lines:
-        outer = dict(self.scope.names)
+        outer = self.scope.block()
         lines = self._statement()
-        self.scope.names = outer
+        self.scope.leave(outer)
         return lines
 
     def _loop(self, condition: str, step: Lines) -> Lines:
@@ -194,7 +245,7 @@ class StatementParser(Parser):
 
     def _for(self) -> Lines:
         self.take("for", "(")
-        outer = dict(self.scope.names)
+        outer = self.scope.block()
         lines = self._simple()
         self.take(";")
         condition = "True" if self.peek().text == ";" else terms.truth(self.expression()).text
@@ -202,7 +253,7 @@ class StatementParser(Parser):
         step = self._simple()
         self.take(")")
         lines += self._loop(condition, step)
-        self.scope.names = outer
+        self.scope.leave(outer)
         return lines
 
     def _do(self) -> Lines:
@@ -226,6 +277,8 @@ class StatementParser(Parser):
         self.take("continue")
         if self.peek().kind != "end":
             self.take(";")
+        if self._continuations[-1] == [""]:
+            raise KernelError("continue is outside of a loop")
         return list(self._continuations[-1])
 
 

@@ -115,6 +115,9 @@ def _divided(sign: str, one: Term, other: Term, kind: DType) -> Term:
     """Returns a quotient or a remainder; those of integers round towards zero."""
     if kind.kind in "iu" and other.value is not None and not other.value:
         raise KernelError(f"the integer division {one.text} {sign} 0 has no result; divide by a float, as 0.0")
+    if kind.kind == "f" and other.value is not None and not other.value:
+        infinite = constant(np.copysign(kind.type(math.inf), other.value))
+        return _computed("*", operator.mul, one, infinite, kind)  # as x / 0, which kernels refuse
     if kind.kind in "fc":
         return _computed("/", operator.truediv, one, other, kind)
     if sign == "%":

@@ -27,6 +27,10 @@ _SUFFIXES = ("", "u", "l", "ul", "lu", "ll", "ull", "llu")
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11, "\\": 92, "'": 39, '"': 34, "?": 63}
 
 
+class UntranslatedError(NotImplementedError):
+    """The text has parts of C that are not translated."""
+
+
 class Token(NamedTuple):
     """A token: `kind` is "number", "name", "character", "sign", or "end"."""
 

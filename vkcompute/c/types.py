@@ -33,6 +33,8 @@ _INTEGER_WORDS = ("signed", "unsigned", "char", "short", "int", "long")
 QUALIFIERS = ("const", "volatile", "register")
 NAMES = frozenset({*_SINGLE_WORDS, *_INTEGER_WORDS, "complex"})
 """Words with which a type begins."""
+DEFINED = frozenset(_SINGLE_WORDS) - {"bool", "float", "double"}
+"""Types that a header defines: behind other words of a type, they are the name that is declared."""
 
 
 def named(words: Sequence[str]) -> DType | None:
@@ -97,10 +99,13 @@ def constant(value: Any, kind: DType) -> Any:
 
 
 def literal_type(value: int, *, unsigned: bool, long: bool, decimal: bool) -> DType | None:
-    """Returns the type of an integer literal (6.4.4.1); None for one that no type holds."""
+    """Returns the type of an integer literal (6.4.4.1), in CUDA's reading; None for one that no type holds.
+
+    A decimal literal that exceeds `long` is unsigned there.
+    """
     kinds = [kind for kind in (INT, UNSIGNED, LONG, ULONG) if not (long and kind.itemsize < LONG.itemsize)]
     if unsigned:
         kinds = [kind for kind in kinds if kind.kind == "u"]
     elif decimal:
-        kinds = [kind for kind in kinds if kind.kind == "i"]
+        kinds = [kind for kind in kinds if kind.kind == "i"] + [ULONG]
     return next((kind for kind in kinds if value <= np.iinfo(kind).max), None)

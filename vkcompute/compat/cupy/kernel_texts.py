@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from vkcompute.c.expressions import Parser, Scope, UntranslatedError
+from vkcompute.c.definitions import scope_of
+from vkcompute.c.expressions import Parser
 from vkcompute.c.functions import NAMESPACE
+from vkcompute.c.scopes import Scope
 from vkcompute.c.statements import StatementParser
 from vkcompute.c.terms import Term, converted
+from vkcompute.c.tokens import UntranslatedError
 from vkcompute.c.types import LONG
 from vkcompute.errors import KernelError
 from vkcompute.frontend.source import PROGRAM
@@ -75,65 +79,89 @@ def _translated(text: str, translate: Callable[[], _Result]) -> _Result:
         raise CompileException(f"{error}; the text is {text.strip()!r}") from None
 
 
-def _typedefs(types: Mapping[str, str]) -> dict[str, np.dtype[Any]]:
-    return {letter: np.dtype(name) for letter, name in types.items()}
+def _scope(preamble: str, types: Mapping[str, str]) -> Scope:
+    """Returns the scope of a text after definitions in C, for the dtypes of letters."""
+    typedefs = {letter: np.dtype(name) for letter, name in types.items()}
+    return _translated(preamble, lambda: scope_of(preamble, typedefs))
 
 
 @functools.lru_cache(maxsize=512)
 def compiled(
-    operation: str, ins: tuple[Parameter, ...], outs: tuple[Parameter, ...], is_array: tuple[bool, ...],
-    dtypes: tuple[str, ...], types: tuple[tuple[str, str], ...], before: str = "",
+    operation: str, ins: tuple[Parameter, ...], outs: tuple[Parameter, ...], ranks: tuple[int, ...],
+    dtypes: tuple[str, ...], types: tuple[tuple[str, str], ...], before: str = "", preamble: str = "",
 ) -> Any:  # fmt: skip
-    """Returns the kernel of a text; arguments are those of `kernel_text`."""
-    text = _translated(operation, lambda: kernel_text(operation, ins, outs, is_array, dtypes, dict(types), before))
-    return kernel(_translated(operation, lambda: _executed(text, "kernel_of_text")), source=text)
+    """Returns the kernel of a text; arguments are those of `kernel_text`, and a text of definitions."""
+    scope = _scope(preamble, dict(types))
+    text = _translated(operation, lambda: kernel_text(operation, ins, outs, ranks, dtypes, scope, before))
+    return kernel(_translated(operation, lambda: _executed(text, "kernel_of_text")))
 
 
 def _executed(text: str, name: str) -> Any:
-    made: dict[str, Any] = {"_global_id": global_id, **NAMESPACE}
+    """Returns a function of a text, whose functions know the text as their source."""
+    given = {"_global_id": global_id, **NAMESPACE}
+    made: dict[str, Any] = dict(given)
     exec(compile(text, "<kernel>", "exec"), made)  # of the user's text it has names and numbers
+    for key, value in made.items():
+        if isinstance(value, FunctionType) and key not in given:
+            vars(value)[PROGRAM] = text
     return made[name]
 
 
 def kernel_text(
-    operation: str, ins: Sequence[Parameter], outs: Sequence[Parameter], is_array: Sequence[bool],
-    dtypes: Sequence[str], types: Mapping[str, str], before: str = "",
+    operation: str, ins: Sequence[Parameter], outs: Sequence[Parameter], ranks: Sequence[int],
+    dtypes: Sequence[str], scope: Scope, before: str = "",
 ) -> str:  # fmt: skip
     """Returns a kernel in Python for a text in C.
 
     Args:
-        is_array: for each input, True for an array.
+        ranks: for each input, the axes of an array: 1, or those of the shape for a view; 0 for a number.
         dtypes: those of inputs and results.
-        types: the dtypes of letters.
+        scope: the types of letters, and what is defined before the text.
         before: a text whose variables the other one reads.
     """
     size = Term("np.int64(_n)", LONG)
-    scope = Scope({"i": Term("np.int64(i)", LONG), "n": size, "_ind.size()": size}, typedefs=_typedefs(types))
+    for name, term in {"i": Term("np.int64(i)", LONG), "n": size, "_ind.size()": size}.items():
+        scope.declare(name, term)
     constants = {"np.int64(i)", "np.int64(_n)"}
     for k, (parameter, dtype) in enumerate(zip((*ins, *outs), dtypes, strict=True)):
-        is_input, has_elements = k < len(ins), k >= len(ins) or is_array[k]
+        is_input, rank = k < len(ins), ranks[k] if k < len(ins) else 1
         text = f"p_{parameter.name}"
-        if parameter.raw and has_elements:
-            scope.arrays[parameter.name] = Term(text, np.dtype(dtype))
+        if parameter.raw and rank:
+            scope.declare(parameter.name, Term(text, np.dtype(dtype)), is_array=True)
             constants |= {parameter.name} if is_input else set()
             continue
-        text = f"{text}[i]" if has_elements else text
-        scope.names[parameter.name] = Term(text, np.dtype(dtype))
+        text = f"{text}[{_index(rank)}]" if rank else text
+        scope.declare(parameter.name, Term(text, np.dtype(dtype)))
         constants |= {text} if is_input else set()
+    constants |= scope.constants
     given = set(scope.names)
     scope.constants = frozenset({term.text for term in scope.names.values()} | {*scope.arrays})
     lines = StatementParser(before, scope).lines()
     scope.constants = frozenset(constants | {term.text for name, term in scope.names.items() if name not in given})
     lines += StatementParser(operation, scope).lines()
-    arguments = ", ".join([f"p_{parameter.name}" for parameter in (*outs, *ins)] + ["_n"])
-    body = "\n".join(f"        {line}" for line in lines or ["pass"])
-    return f"def kernel_of_text({arguments}):\n    i = _global_id(0)\n    if i < _n:\n{body}\n"
+    lengths, positions = _positions(max(ranks, default=0))
+    arguments = ", ".join([f"p_{parameter.name}" for parameter in (*outs, *ins)] + ["_n", *lengths])
+    body = "\n".join(f"        {line}" for line in [*positions, *(lines or ["pass"])])
+    text = f"def kernel_of_text({arguments}):\n    i = _global_id(0)\n    if i < _n:\n{body}\n"
+    return "\n".join([*scope.module, text])
+
+
+def _positions(rank: int) -> tuple[list[str], list[str]]:
+    """Returns the names of the lengths of a shape's axes, and lines that compute the position along each from i."""
+    if rank < 2:
+        return [], []
+    steps = [line for axis in reversed(range(rank)) for line in (f"i{axis} = rest % _n{axis}", f"rest //= _n{axis}")]
+    return [f"_n{axis}" for axis in range(rank)], ["rest = i", *steps]
+
+
+def _index(rank: int) -> str:
+    return "i" if rank == 1 else ", ".join([f"i{axis}" for axis in range(rank)])
 
 
 @functools.lru_cache(maxsize=512)
 def reduction(
     map_text: str, reduce_text: str, names: tuple[tuple[str, str], ...], types: tuple[tuple[str, str], ...], dtype: str,
-    initial: Any,
+    initial: Any, preamble: str = "",
 ) -> Any:  # fmt: skip
     """Returns the reduction of mapped elements.
 
@@ -143,25 +171,25 @@ def reduction(
         types: the dtypes of letters.
         dtype: the dtype in which values are combined.
         initial: the first value.
+        preamble: definitions in C.
     """
     kind = np.dtype(dtype)
     operands = [("a", dtype), ("b", dtype)]
-    mapped = _function(map_text, names, types, kind)
-    return reduce(_function(reduce_text, operands, types, kind), initial, map=mapped)
+    mapped = _function(map_text, names, _scope(preamble, dict(types)), kind)
+    return reduce(_function(reduce_text, operands, _scope(preamble, dict(types)), kind), initial, map=mapped)
 
 
-def _function(text: str, names: Sequence[tuple[str, str]], types: Sequence[tuple[str, str]], result: Any) -> Any:
+def _function(text: str, names: Sequence[tuple[str, str]], scope: Scope, result: Any) -> Any:
     """Returns an expression of C as a function of numbers."""
-    scope = Scope({name: Term(f"p_{name}", np.dtype(kind)) for name, kind in names}, typedefs=_typedefs(dict(types)))
+    for name, kind in names:
+        scope.declare(name, Term(f"p_{name}", np.dtype(kind)))
     term = _translated(text, lambda: converted(Parser(text, scope).whole(), result))
     arguments = ", ".join(f"p_{name}" for name, _ in names)
-    source = f"def function_of_text({arguments}):\n    return {term.text}\n"
-    function = _translated(text, lambda: _executed(source, "function_of_text"))
-    vars(function)[PROGRAM] = source
-    return function
+    source = "\n".join([*scope.module, f"def function_of_text({arguments}):\n    return {term.text}\n"])
+    return _translated(text, lambda: _executed(source, "function_of_text"))
 
 
-def constant_of(text: str, types: Mapping[str, str], dtype: np.dtype[Any]) -> Any:
+def constant_of(text: str, types: Mapping[str, str], dtype: np.dtype[Any], preamble: str = "") -> Any:
     """Returns the value of a constant expression of C, of a dtype; None for another expression."""
-    parser = Parser(text, Scope(typedefs=_typedefs(types)))
+    parser = Parser(text, _scope(preamble, types))
     return _translated(text, lambda: converted(parser.whole(), dtype)).value

@@ -21,6 +21,8 @@ from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
 
 _LOCAL = 64
+_MAX_AXES = 4
+"""Views of more axes are copied, as the strides of each are arguments."""
 
 
 class _Types(dict[str, "np.dtype[Any]"]):
@@ -80,8 +82,8 @@ class ElementwiseKernel:
         in_params, out_params: parameters, as `T x, raw float32 y`. Letters are types that the arguments bind.
         operation: the text, as `z = x * x + y[i]`.
         name, reduce_dims, no_return, return_tuple: as in CuPy.
-        preamble, options: as in CuPy; a preamble in C is refused, and so is `after_loop`. `loop_prep` declares
-            variables that the text reads.
+        preamble: macros, types, constants and functions in C that the text uses.
+        options: as in CuPy. `loop_prep` declares variables that the text reads; `after_loop` is refused.
 
     Attributes:
         in_params, out_params: the parameters.
@@ -91,8 +93,8 @@ class ElementwiseKernel:
         self, in_params: str, out_params: str, operation: str, name: str = "kernel", reduce_dims: bool = True,
         preamble: str = "", no_return: bool = False, return_tuple: bool = False, **options: Any,
     ) -> None:  # fmt: skip
-        _require_plain(name, preamble, options.get("after_loop", ""))
-        self._before = options.get("loop_prep", "")
+        _require_plain(name, options.get("after_loop", ""))
+        self._before, self._preamble = options.get("loop_prep", ""), preamble
         self.in_params, self.out_params = parameters_of(in_params), parameters_of(out_params)
         self.params, self.operation, self.name, self.__name__ = self.in_params + self.out_params, operation, name, name
         self.nin, self.nout = len(self.in_params), len(self.out_params)
@@ -150,8 +152,9 @@ class ElementwiseKernel:
             inputs = [_input(p, value, types, shape) for p, value in zip(self.in_params, values, strict=True)]
             outs = [_Output(array) for array in arrays]
             kernel = self._kernel(types, inputs, [out.flat.dtype for out in outs])
+            lengths = shape if any(isinstance(value, Array) and value.ndim > 1 for value in inputs) else ()
             grid = (-(-n // _LOCAL), _LOCAL)
-            kernel[grid](*[out.flat for out in outs], *inputs, n if n < 2**31 else np.int64(n))
+            kernel[grid](*[out.flat for out in outs], *inputs, n if n < 2**31 else np.int64(n), *lengths)
             for out in outs:
                 out.finish()
         if self.no_return:
@@ -160,31 +163,33 @@ class ElementwiseKernel:
 
     def _kernel(self, types: _Types, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
         """Returns the kernel for dtypes and kinds of arguments."""
-        is_array = tuple([isinstance(value, Array) for value in inputs])
+        ranks = tuple([value.ndim if isinstance(value, Array) else 0 for value in inputs])
         dtypes = tuple([value.dtype.name for value in inputs] + [dtype.name for dtype in outs])
         ins, outs_of = tuple(self.in_params), tuple(self.out_params)
-        return compiled(self.operation, ins, outs_of, is_array, dtypes, types.names, self._before)
+        return compiled(self.operation, ins, outs_of, ranks, dtypes, types.names, self._before, self._preamble)
 
 
-def _require_plain(name: str, *texts: str) -> None:
-    """Raises ValueError for a name that is no identifier, and NotImplementedError for texts around the kernel's."""
+def _require_plain(name: str, after: str = "") -> None:
+    """Raises ValueError for a name that is no identifier, and NotImplementedError for a text after the loop."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ValueError(f'Invalid kernel name: "{name}"')
-    if any(text.strip() for text in texts):
+    if after.strip():
         raise NotImplementedError(
-            "the text of a kernel has no preamble and no after_loop, which are not translated; write the "
-            "function as vc.function, and a jit.rawkernel that calls it"
+            "the text of a kernel has no after_loop, which is not translated; write it at the end of the text, or as "
+            "jit.rawkernel"
         )
 
 
 def _input(parameter: Parameter, value: Any, types: _Types, shape: tuple[int, ...]) -> Any:
-    """Returns an argument as an array of one axis, or as a number, in the parameter's dtype."""
+    """Returns an argument as an array of one axis, as a view with gaps, or as a number, in the parameter's dtype."""
     if not isinstance(value, Array):
         return np.asarray(value).astype(types.required(parameter))[()]
     array = value
     if not parameter.raw and array.shape != shape:
         array = array.broadcast_to(shape)
-    return (array if array.contiguous else array.copy()).reshape(-1)
+    if array.contiguous or parameter.raw or not 1 < array.ndim <= _MAX_AXES:
+        return (array if array.contiguous else array.copy()).reshape(-1)
+    return array
 
 
 def _apart(value: Any, results: Sequence[Array]) -> Any:
@@ -217,6 +222,7 @@ class ReductionKernel:
         post_map_expr: assigns the result from `a`.
         identity: the first value; None for a minimum or a maximum.
         reduce_type: the type of values; by default that of the result.
+        preamble: macros, types, constants and functions in C that the texts use.
     """
 
     def __init__(
@@ -224,7 +230,8 @@ class ReductionKernel:
         name: str = "reduce_kernel", reduce_type: str | None = None, reduce_dims: bool = True, preamble: str = "",
         options: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        _require_plain(name, preamble)
+        _require_plain(name)
+        self._preamble = preamble
         self.in_params, self.out_params = parameters_of(in_params), parameters_of(out_params)
         if len(self.out_params) != 1 or any(p.raw for p in (*self.in_params, *self.out_params)):
             raise NotImplementedError(
@@ -234,7 +241,7 @@ class ReductionKernel:
         self.identity, self.name, self.__name__, self.reduce_type = identity, name, name, reduce_type
         self.nin, self.nout, self.nargs = len(self.in_params), 1, len(self.in_params) + 1
         text = post_map_expr.replace("_in_ind.size()", "_in_size")
-        self._post = ElementwiseKernel("_ a, int64 _in_size", out_params, text, f"{name}_post")
+        self._post = ElementwiseKernel("_ a, int64 _in_size", out_params, text, f"{name}_post", preamble=preamble)
 
     def __call__(
         self, *args: Any, out: Any = None, axis: Any = None, keepdims: bool = False, stream: Any = None,
@@ -256,14 +263,14 @@ class ReductionKernel:
         ]
         names = tuple([(p.name, kind.name) for p, kind in zip(self.in_params, kinds, strict=True)])
         initial = self._initial(types, values)
-        combined = reduction(self.map_expr, self.reduce_expr, names, types.names, values.name, initial)
+        combined = reduction(self.map_expr, self.reduce_expr, names, types.names, values.name, initial, self._preamble)
         reduced = combined(*inputs, axis=axis, keepdims=keepdims, dtype=values)
         return self._finished(reduced, inputs, types, wanted, out)
 
     def _initial(self, types: _Types, dtype: np.dtype[Any]) -> Any:
         """Returns the first value."""
         if self.identity is not None and self.identity != "":
-            value = constant_of(str(self.identity), dict(types.names), dtype)
+            value = constant_of(str(self.identity), dict(types.names), dtype, self._preamble)
             if value is None:
                 raise NotImplementedError(f"an identity is a constant expression; got {self.identity!r}")
             return value.item()
