@@ -106,9 +106,11 @@ class CallPlan:
         expression = root.expression.on(None, origin)
         array = Array.lazy(runtime, root.shape, root.dtype, expression)
         origin.reader = reader = expression.reader
+        stays = lazy.fuses
         for leaf in leaves:
-            (leaf._buffer or leaf.buffer).add_reader(reader)
-        if not lazy.fuses:
+            if (leaf._buffer or leaf.buffer).add_reader(reader):
+                stays = False
+        if not stays:
             array.compute()
         return array
 
