@@ -14,7 +14,7 @@ import pytest
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.expressions.call_plan import CallPlan
+from vkcompute.arrays.expressions.call_plan import CallPlan, planned
 from vkcompute.arrays.expressions.compute_plan import ComputePlan
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.plan import Plan
@@ -158,3 +158,17 @@ def test_what_numpy_reports_is_reported_by_each_call(gpu: vc.Runtime, monkeypatc
                 call()
     with np.errstate(all="raise"), pytest.raises(FloatingPointError):
         calls[0]()
+
+
+def test_a_created_array_is_computed_once_by_each_call(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def eye(n: int) -> vc.Array:
+        calls.append(n)
+        return gpu.array(np.eye(n, dtype=np.float32))
+
+    monkeypatch.setattr(call_plans, "are_used", True)
+    planned_eye = planned(eye)
+    for number in range(1, N_CALLS):
+        assert np.array_equal(planned_eye(3).numpy(), np.eye(3))
+        assert len(calls) <= number

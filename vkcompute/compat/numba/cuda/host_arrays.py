@@ -21,9 +21,9 @@ from vkcompute.runtime.runtime import current_runtime
 class MappedNDArray(np.ndarray[Any, Any]):
     """An array of the host in memory of the device, which launches and functions take without a copy.
 
-    Views share the memory; results of NumPy are ordinary. Work on the memory finishes within the call that
-    launches it, so that the host may access it at any time. If the host does not see the memory of the device, the array
-    has none of it, and launches copy it.
+    Views share the memory; results of NumPy are ordinary. Work on the memory finishes within the call that launches it,
+    so that the host may access it at any time. If the host does not see the memory of the device, the array has none of
+    it, and launches copy it.
 
     Attributes:
         stream: without effect.
