@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute.arrays.expressions import lazy, structure
+from vkcompute.core.buffer import Buffer
 
 N = 6
 pytestmark = pytest.mark.device_only
@@ -363,3 +364,24 @@ def test_a_recording_leaves_the_expressions_of_other_threads_alone(gpu: vc.Runti
     assert out.tolist() == [0, 3, 6, 9, 12]
     graph.run()
     assert (out.tolist(), x.tolist()) == ([3] * 5, [1] * 5)
+
+
+def test_a_reader_is_registered_once_with_memory_that_is_computed(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered: list[object] = []
+    add = Buffer.add_reader
+
+    def note(buffer: Buffer, reader: Any) -> bool:
+        registered.append(reader)
+        return add(buffer, reader)
+
+    monkeypatch.setattr(Buffer, "add_reader", note)
+    x = gpu.array(np.arange(8, dtype=np.float32))
+    y = x + 1
+    z = y * 2
+    registered.clear()
+    y.compute()
+    assert registered == [z.expression.reader]
+    y.fill(0)
+    assert z.numpy().tolist() == ((np.arange(8) + 1) * 2).tolist()

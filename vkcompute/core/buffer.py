@@ -50,6 +50,7 @@ class Buffer:
         address: the host address of byte 0, or 0 if it is not host-visible.
         history: the scheduler's access history of the buffer, or None.
         readers: those that still need the content, as the keys of a dict.
+        borrowers: weak references to the owners of views by which code of the host accesses the memory.
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class Buffer:
         "_recycles",
         "address",
         "block",
+        "borrowers",
         "device",
         "history",
         "host",
@@ -91,6 +93,7 @@ class Buffer:
             self.block, self.offset = memory.allocations[0]
             self.location, self.address, self.history = memory.location, memory.address, history
             self.readers: dict[Reader, None] = {}
+            self.borrowers: list[weakref.ref[object]] = []
             key = id(self)
             self._open = True  # indivisible from the next line
             live[key] = "Buffer"
@@ -101,12 +104,24 @@ class Buffer:
                 self.device.deletion_queue.append((pool.free, taken[0].allocations))
             raise
 
-    def add_reader(self, reader: Reader) -> None:
-        """Registers a reader, which is called back before the buffer is overwritten."""
+    @property
+    def is_lent(self) -> bool:
+        """True as long as code of the host may access the memory without a call of the library."""
+        if self.borrowers:
+            self.borrowers = [borrower for borrower in self.borrowers if borrower() is not None]
+        return bool(self.borrowers)
+
+    def add_reader(self, reader: Reader) -> bool:
+        """Registers a reader, which is called back before the buffer is overwritten.
+
+        Returns:
+            True if nobody can call it back, as the memory is lent to the host: it is to read the content at once.
+        """
         readers = self.readers
         readers[reader] = None
         if not len(readers) % _PRUNE_AFTER:
             self._drop_done()
+        return bool(self.borrowers) and self.is_lent
 
     def compute_readers(self) -> None:
         """Calls back the readers; the content may then change.

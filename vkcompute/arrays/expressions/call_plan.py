@@ -7,6 +7,7 @@ has: layouts of arrays, and other arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from struct import Struct
 from typing import Any, NamedTuple, TypeVar
@@ -106,9 +107,11 @@ class CallPlan:
         expression = root.expression.on(None, origin)
         array = Array.lazy(runtime, root.shape, root.dtype, expression)
         origin.reader = reader = expression.reader
+        stays = lazy.fuses
         for leaf in leaves:
-            (leaf._buffer or leaf.buffer).add_reader(reader)
-        if not lazy.fuses:
+            if (leaf._buffer or leaf.buffer).add_reader(reader):
+                stays = False
+        if not stays:
             array.compute()
         return array
 
@@ -242,12 +245,23 @@ class Planned:
             return plan.run(runtime, arrays)
         if not self._plans.is_to_trace(runtime, key):
             return self._function(args, named)
-        if not arrays and _is_reported(self._function, args, named):
-            self._plans.keep(runtime, key, None)
-            return self._function(args, named)
-        result, trace = traced(runtime, arrays, (), lambda: self._function(args, named))
-        self._plans.keep(runtime, key, _plan_of(trace, arrays, result))
+        result, trace = self._traced(runtime, arrays, args, named)
+        self._plans.keep(runtime, key, None if trace is None else _plan_of(trace, arrays, result))
         return result
+
+    def _traced(
+        self, runtime: Runtime, arrays: Sequence[Array], args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[Any, CallTrace | None]:
+        """Returns the result of a call, and its trace; None where NumPy reports an overflow or the like.
+
+        A plan would not repeat the report. So it is for complex numbers, of which a conversion may drop a part.
+        """
+        if arrays:
+            return traced(runtime, arrays, (), lambda: self._function(args, named))
+        if not any(isinstance(x, (complex, np.complexfloating)) for x in (*args, *named.values())):
+            with suppress(FloatingPointError), np.errstate(all="raise"):
+                return traced(runtime, arrays, (), lambda: self._function(args, named))
+        return self._function(args, named), None
 
     def _key(self, args: tuple[Any, ...], named: Mapping[str, Any], arrays: list[Array]) -> tuple[Any, ...] | None:
         """Returns the key of a call, and appends its arrays; None if it has no plan, as with arrays of two runtimes."""
@@ -284,21 +298,6 @@ def planned(function: Callable[..., Any]) -> Callable[..., Any]:
         return call(args, named)
 
     return with_plans
-
-
-def _is_reported(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """True if NumPy warns of an overflow or the like in a call, or raises it, which a plan would not repeat.
-
-    So it is taken of complex numbers, of which a conversion may drop the imaginary part.
-    """
-    if any(isinstance(x, (complex, np.complexfloating)) for x in (*args, *named.values())):
-        return True
-    try:
-        with np.errstate(all="raise"):
-            function(args, named)
-    except FloatingPointError:
-        return True
-    return False
 
 
 def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan | None:

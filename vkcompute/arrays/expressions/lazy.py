@@ -188,7 +188,7 @@ def pending(
     array = Array.lazy(context, shape, dtype, expression)
     if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
         tracer.made(array)
-    reader = expression.reader
+    reader, stays = expression.reader, fuses
     for operand in operands:
         if type(operand) is not Array:
             continue
@@ -200,8 +200,9 @@ def pending(
             if operand._expression is not None:
                 continue
         # in memory, also if another thread has computed it meanwhile
-        (operand._buffer or operand.buffer).add_reader(reader)
-    if not fuses:
+        if (operand._buffer or operand.buffer).add_reader(reader):
+            stays = False
+    if not stays:
         array.compute()
     return array
 

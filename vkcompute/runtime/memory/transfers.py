@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -98,8 +99,15 @@ class Transfers:
         finally:  # not a `with`, whose exit Ctrl-C could prevent
             self._active.pop(transfer, None)
 
-    def lend(self, buffer: Buffer, offset: int, nbytes: int) -> Bytes | None:
-        """As `mapped`, for writing, but the memory stays valid as long as the array or a view of it exists."""
+    def lend(self, buffer: Buffer, offset: int, nbytes: int, *, follows: bool = True) -> Bytes | None:
+        """As `mapped`, for writing, but the memory stays valid as long as the array or a view of it exists.
+
+        Nobody can tell when the host accesses it. So until then, work on the buffer finishes within the call that
+        launches it, and nothing that reads it is left to be computed later.
+
+        Args:
+            follows: False if the host waits for work on the memory by itself.
+        """
         holder = _Holder(buffer)
         if (tracer := self._scheduler.tracer()) is not None:
             tracer.refuse("it lends memory to the host")
@@ -109,10 +117,21 @@ class Transfers:
             return None
         self._scheduler.require_written(buffer, offset, offset + nbytes)
         self._scheduler.device.lend(holder)
+        if follows:
+            self._follow(buffer, holder)
         # The pointer keeps the buffer alive, as numpy shortens chains of arrays.
         address = vk.ffi.cast("char*", buffer.address + offset)
         pointer = vk.ffi.gc(address, lambda _, holder=holder: None)
         return np.frombuffer(vk.ffi.buffer(pointer, nbytes), np.uint8)
+
+    def _follow(self, buffer: Buffer, holder: _Holder) -> None:
+        """Makes launches on a buffer wait for their end until the holder is gone; finishes those before."""
+        with self._scheduler.device.lock:
+            buffer.borrowers.append(weakref.ref(holder))
+            self._scheduler.history(buffer).watch()
+            buffer.compute_readers()
+            self._scheduler.history(buffer)
+        self._scheduler.unlocked()
 
     def upload(self, data: HostArray, buffer: Buffer, offset: int) -> None:
         """Writes a C-contiguous array at `offset` bytes; it may be changed once this returns."""

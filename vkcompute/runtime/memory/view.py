@@ -263,12 +263,12 @@ class StridedView:
 
     def _take(self, expression: Expression, buffer: Buffer, launch_key: Any, span: Any) -> None:
         """Sets the memory of a lazy array, on which its readers depend from now on."""
-        if expression.readers:
-            _inherit(buffer, expression.readers)
+        if n_readers := len(expression.readers):
+            _inherit(buffer, expression.readers[:n_readers])
         self.launch_key, self.span, self._buffer = launch_key, span, buffer
         self._expression = None
-        if expression.readers:  # also those that another thread has added meanwhile
-            _inherit(buffer, expression.readers)
+        if len(expression.readers) > n_readers:  # another thread has added some meanwhile
+            _inherit(buffer, expression.readers[n_readers:])
 
     def _computed(self, expression: Expression) -> StridedView:
         """Computes an expression: in the recording that has made it, else at once, as for one of another thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
@@ -18,7 +19,7 @@ class CommandQueues:
     Attributes:
         queues: a command queue per queue of the device.
         failures: of tasks, in the order in which they were seen.
-        is_ahead: True if the host has launched work for a long time, and is to wait.
+        is_ahead: True if the host has launched work for a long time, or on memory that is lent to it, and is to wait.
     """
 
     def __init__(self, device: Device, owner: object, *, timed: bool, early: bool) -> None:
@@ -32,6 +33,8 @@ class CommandQueues:
         self.tracker = CompletionTracker(device, self.queues, self.failures, owner)
         self.callbacks = self.tracker.callbacks
         self.is_ahead = False
+        self._lent_uses: dict[int, Buffer] = {}
+        self._numbers = count(1)
         device.submit_recorded, device.on_lost = self._flush_queues, self._stop
 
     # -- access history and failures ----------------------------------------------------------------------------------
@@ -41,9 +44,47 @@ class CommandQueues:
         history: AccessHistory | None = buffer.history
         if history is None:
             history = buffer.history = AccessHistory()
-        elif history.needs_pruning and self.failure_of([(buffer, 0, buffer.nbytes)]) is None:
-            history.prune({queue.index: queue.poll_task() for queue in self.queues})
+        elif history.needs_pruning:
+            if history.is_watched:
+                self._watch(buffer, history)
+            if self.failure_of([(buffer, 0, buffer.nbytes)]) is None:
+                history.prune({queue.index: queue.poll_task() for queue in self.queues})
         return history
+
+    def _watch(self, buffer: Buffer, history: AccessHistory) -> None:
+        """Notes an access to memory that may be lent to the host, for which `unlocked` waits."""
+        if buffer.is_lent:
+            self._lent_uses[next(self._numbers)] = buffer
+            self.is_ahead = True
+        else:
+            history.watch(watched=False)
+
+    def _finish_lent(self) -> None:
+        """Waits for the work on memory that is lent to the host, which may access it next without a call.
+
+        Raises:
+            the error of a task that was to write the memory.
+        """
+        with self.device.lock:
+            uses, last = {**self._lent_uses}, Dependencies()
+            buffers = {*uses.values()}
+            for buffer in buffers:
+                if (history := buffer.history) is not None:
+                    for index, task in history.last_uses().items():
+                        last[index] = max(task, last.get(index, 0))
+            points = self.points(last)
+        for point in points:
+            point.wait()
+        with self.device.lock:
+            for number in uses:
+                self._lent_uses.pop(number, None)
+            self._renew_ahead()
+        for buffer in buffers:
+            self.require_written(buffer, 0, buffer.nbytes)
+
+    def _renew_ahead(self) -> None:
+        """Sets `is_ahead` anew. Requires the device's lock: else a thread could miss work of its own."""
+        self.is_ahead = bool(self._lent_uses) or any(queue.ahead for queue in self.queues)
 
     def failure_of(self, ranges: Sequence[Range]) -> Failure | None:
         """The failure of a task that was the last one to write some of these bytes, or None."""

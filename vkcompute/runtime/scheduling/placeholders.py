@@ -43,7 +43,7 @@ class Placeholder(Buffer):
         self.offset, self.used_bytes = 0, nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
         self.block, self.location = cast(MemoryBlock, _NoBlock(what)), MemoryBlock.location_of_none()
-        self.host, self.readers = None, {}
+        self.host, self.readers, self.borrowers = None, {}, []
 
     def __getattr__(self, _name: str) -> Any:
         if _name not in self.__slots__:  # those are missing if Ctrl-C interrupted the constructor

@@ -294,11 +294,14 @@ class Scheduler(CommandQueues):
         """Calls deferred code of the user, and waits for a device that lags; does neither while locks are held."""
         deferred_calls.run()
         if self.is_ahead and not locks.are_held():
-            self.is_ahead = False
+            if self._lent_uses:
+                self._finish_lent()
             for queue in self.queues:
                 value, queue.ahead = queue.ahead, 0
                 if value:
                     queue.device_queue.wait(value)
+            with self.device.lock:
+                self._renew_ahead()
 
     def completed_future(self) -> Future:
         """Returns the future of work that has completed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -136,7 +136,6 @@ class DeviceNDArray:
             other = as_device_array(ary)
             _demand_alike(self, other)
             self.array.copy_from(other.array)
-            wait_for_host_arrays(ary)
             return
         host = np.asarray(ary)
         if host.ndim == 0 and self.size == 1:
@@ -271,7 +270,6 @@ class DeviceNDArray:
         if isinstance(source, Array):
             source = source if source.dtype == part.dtype else source.astype(part.dtype)
             part.copy_from(source if source.shape == part.shape else source.broadcast_to(part.shape))
-            wait_for_host_arrays(value)
         else:
             part.write(source)
 
@@ -418,13 +416,6 @@ def _stream_of(desc: dict[str, Any], sync: bool) -> Any:
     if sync and config.CUDA_ARRAY_INTERFACE_SYNC:
         stream.synchronize()
     return stream
-
-
-def wait_for_host_arrays(*values: Any) -> None:
-    """Waits for the work on those values that are mapped arrays, which the host may read and write next."""
-    for value in values:
-        if isinstance(value, np.ndarray) and is_cuda_array(value):
-            cast("Any", value).copy_to_host(value)  # copies nothing
 
 
 def is_cuda_array(obj: Any) -> bool:

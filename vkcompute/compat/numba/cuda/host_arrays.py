@@ -21,9 +21,9 @@ from vkcompute.runtime.runtime import current_runtime
 class MappedNDArray(np.ndarray[Any, Any]):
     """An array of the host in memory of the device, which launches and functions take without a copy.
 
-    Views share the memory; results of NumPy are ordinary. Access by indices waits for the work on the elements; before
-    other accesses, such as `x += 1`, `copy_to_host` or `cuda.synchronize` waits. If the host does not see the memory of
-    the device, the array has none of it, and launches copy it.
+    Views share the memory; results of NumPy are ordinary. Work on the memory finishes within the call that launches it,
+    so that the host may access it at any time. If the host does not see the memory of the device, the array has none of
+    it, and launches copy it.
 
     Attributes:
         stream: without effect.
@@ -39,19 +39,6 @@ class MappedNDArray(np.ndarray[Any, Any]):
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array if array is self else np.asarray(array)[()]
-
-    def __getitem__(self, key: Any) -> Any:
-        self._wait(write=False)
-        return super().__getitem__(key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._wait(write=True)
-        super().__setitem__(key, value)
-
-    def _wait(self, *, write: bool) -> None:
-        """Waits until the host may read, or write, the elements; what is computed of them later gets them before."""
-        if (array := self.__vkcompute_array__) is not None:
-            array.runtime.transfers.wait_for(array.range, write=write)
 
     @property
     def __vkcompute_array__(self) -> Array | None:
@@ -72,7 +59,8 @@ class MappedNDArray(np.ndarray[Any, Any]):
 
     def copy_to_host(self, ary: Any = None, stream: Any = 0) -> Any:
         """Waits for the work on the array, and copies it to another array of the host, by default a new one."""
-        self._wait(write=True)
+        if (array := self.__vkcompute_array__) is not None:
+            array.runtime.transfers.wait_for(array.range, write=True)
         if ary is None:
             return np.array(self, subok=False)
         if ary is not self:

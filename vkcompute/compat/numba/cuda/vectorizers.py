@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vkcompute.compat.numba import types
-from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, is_cuda_array, wait_for_host_arrays
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, is_cuda_array
 from vkcompute.compat.numba.cuda.dispatcher import Dispatcher, jit
 from vkcompute.compat.numba.cuda.factories import device_array, to_device
 from vkcompute.compat.numba.cuda.ids import grid
@@ -85,11 +85,9 @@ class CUDAUFunc:
         signature = self._chosen([operand.dtype for operand in operands])
         shape = np.broadcast_shapes(*[tuple(operand.shape) for operand in operands])
         result = self._launched(operands, signature, shape, stream)
-        wait_for_host_arrays(*args)
         if out is not None and is_cuda_array(out):
             target = as_device_array(out)
             target.copy_to_device(result)
-            wait_for_host_arrays(out)
             return out if isinstance(out, Array) else target
         if on_device:
             return result
@@ -220,9 +218,7 @@ class CUDAGUFunc:
             results.append(device_array((*loops, *[sizes[name] for name in names]), kind.dtype.dtype))
         self._launch(arrays, results, loops)
         self._write_back(arrays, given)
-        returned = self._returned(results, outs, _is_on_device((*given, *outs)))
-        wait_for_host_arrays(*given, *outs)
-        return returned
+        return self._returned(results, outs, _is_on_device((*given, *outs)))
 
     def _launch(self, arrays: Sequence[Array], results: Sequence[DeviceNDArray], loops: tuple[int, ...]) -> None:
         total = int(np.prod(loops, dtype=int))
