@@ -177,7 +177,7 @@ class Selected:
 
 
 def _packed(mask: Array) -> tuple[Any, Array]:
-    """Returns the kernel that stores the bits of a mask, and the mask as words, if it has bytes that are whole words."""
+    """Returns the kernel that stores the bits of a mask, and the mask as words, if its bytes are whole words."""
     if mask.dtype.itemsize == 1 and mask.dtype.kind in "biu":
         for word in (block_of(mask.runtime, [8]).word, "uint32"):
             dtype = np.dtype(word)
