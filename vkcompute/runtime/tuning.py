@@ -22,8 +22,8 @@ class Tuning(NamedTuple):
             `Quirks.region_elements`.
         scan_part, segment_part, selection_part, radix_part: the most elements that an invocation takes.
         dense_selection: the share of true elements above which a selection stores every element, where the next
-            selected one replaces the others. On lavapipe, half of 16 Mi indices take 28 ms of CPU time so, and 38 by
-            loops over the true bits of words, in which lanes wait for the one with the most.
+            selected one replaces the others. On lavapipe, half of 16 Mi indices take 28 ms of CPU time so. Loops over
+            the true bits of words, in which lanes wait for the longest, take 38.
         radix_own: elements of an invocation where workgroups sort tiles; 0 for a radix sort by parts. For navi21, AMD's
             compiler needs 40 registers with 8 elements, and 299 cycles per element; with 16, 56 and 412.
         sums_in_tables: an invocation sums the values of up to 256 indices in memory of its own. For 1M float32 and 100

@@ -34,6 +34,7 @@ from vkcompute.jit.library.bit_operations import ctz, popcount
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.tuning import tuning_of
 from vkcompute.tile.launch_arrays import rounded
 
@@ -179,7 +180,7 @@ class Selected:
 def _packed(mask: Array) -> tuple[Any, Array]:
     """Returns the kernel that stores the bits of a mask, and the mask as words, if its bytes are whole words."""
     if mask.dtype.itemsize == 1 and mask.dtype.kind in "biu":
-        for word in (block_of(mask.runtime, [8]).word, "uint32"):
+        for word in (block_of(runtime_of(mask), [8]).word, "uint32"):
             dtype = np.dtype(word)
             if mask.size % dtype.itemsize == 0 == mask.offset % dtype.itemsize:
                 return _packing(dtype.itemsize), mask.view(dtype)
