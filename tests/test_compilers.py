@@ -176,6 +176,21 @@ def test_all_kernels_of_examples_and_benchmarks_are_recorded(compilers: ModuleTy
     assert {*known} <= {*compilers.recorded.PROFILES}
 
 
+def test_every_compiler_got_all_kernels(compilers: ModuleType) -> None:
+    """Those of AMD's table, which CI compares with the list, and the recorded modules: no row is of an older list."""
+    listed = json.loads(compilers.amd.RECORD.read_text())["figures"][compilers.amd.FAMILIES[0]]
+    n_compiled_here = sum(not name.startswith(("wheel: ", "GLSL: ")) for name in listed)
+    recorded = {kind: sum(names.values()) for kind, names in json.loads(compilers.recorded.RECORD.read_text()).items()}
+    rows = json.loads(compilers.RECORD.read_text())
+    assert {"radv", "intel", "freedreno", "nouveau", "broadcom", "panfrost", "asahi", "Metal"} <= {
+        name.partition(" ")[0] for name in rows
+    }
+    for name, row in rows.items():
+        kind = compilers.kind_of(name)
+        n_own = (len(listed) if kind == "gpu" else n_compiled_here) + recorded.get(kind, 0)
+        assert row["own"][1] == n_own, f"{name}: compile the kernels that are new, by python benchmarks/compilers.py"
+
+
 def test_every_benchmark_is_recorded_or_the_reason_is_told(compilers: ModuleType) -> None:
     programs = {path.stem for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()}
     assert programs == {*compilers.recorded.BENCHMARKS, *compilers.recorded.LEFT_OUT}

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
+from vkcompute.arrays.algorithms import selection
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.algorithms.selection import compress, flatnonzero, masked, nonzero, repeat
 from vkcompute.arrays.functions.reductions import count_nonzero
+from vkcompute.runtime.tuning import tuning_of
 
 
 @given(data=st.data(), shape=shapes(), seed=seeds())
@@ -48,13 +50,29 @@ def test_sizes_of_masks(gpu: vc.Runtime, n: int, share: float) -> None:
     np.testing.assert_array_equal(flatnonzero(gpu.array(mask)).numpy(), np.flatnonzero(mask))
 
 
-@pytest.mark.parametrize("start", [0, 1, 4])
+@pytest.mark.parametrize("start", [0, 1, 4, 8])
 def test_masks_of_bytes(gpu: vc.Runtime, start: int) -> None:
     """Bytes other than 1 are true, too, wherever the mask begins in a word."""
     x = np.random.default_rng(0).integers(0, 256, 1004, np.uint8) * (np.arange(1004) % 3 > 0)
     for dtype in ("uint8", "int8"):
         given = x.astype(dtype)[start:]
         np.testing.assert_array_equal(flatnonzero(gpu.array(x.astype(dtype))[start:]).numpy(), np.flatnonzero(given))
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.0])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.98])
+def test_stores_of_dense_selections(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, limit: float, share: float
+) -> None:
+    """Elements that are not selected leave nothing: within parts, at their ends, and behind the last one."""
+    tuning = tuning_of(gpu.device.physical)._replace(dense_selection=limit, selection_part=64)
+    monkeypatch.setattr(selection, "tuning_of", lambda _: tuning)
+    rng = np.random.default_rng(round(100 * share))
+    x, mask = rng.random(5000, np.float32), rng.random(5000) < share
+    mask[rng.integers(0, 70) * 64 :][:192] = False  # parts without any
+    array, chosen = gpu.array(x), gpu.array(mask.astype(np.int32))
+    np.testing.assert_array_equal(masked(array, chosen).numpy(), x[mask])
+    np.testing.assert_array_equal(flatnonzero(chosen).numpy(), np.flatnonzero(mask))
 
 
 @given(data=st.data(), seed=seeds())

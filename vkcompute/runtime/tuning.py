@@ -21,6 +21,9 @@ class Tuning(NamedTuple):
         few_runs: runs of bytes of a view up to which it is copied by regions. An H200 takes 1.7 us per region; see also
             `Quirks.region_elements`.
         scan_part, segment_part, selection_part, radix_part: the most elements that an invocation takes.
+        dense_selection: the share of true elements above which a selection stores every element, where the next
+            selected one replaces the others. On lavapipe, half of 16 Mi indices take 28 ms of CPU time so. Loops over
+            the true bits of words, in which lanes wait for the longest, take 38.
         radix_own: elements of an invocation where workgroups sort tiles; 0 for a radix sort by parts. For navi21, AMD's
             compiler needs 40 registers with 8 elements, and 299 cycles per element; with 16, 56 and 412.
         sums_in_tables: an invocation sums the values of up to 256 indices in memory of its own. For 1M float32 and 100
@@ -71,6 +74,7 @@ class Tuning(NamedTuple):
     scan_part: int = 32
     segment_part: int = 32
     selection_part: int = 32
+    dense_selection: float = 1.0
     radix_part: int = 32
     radix_own: int = 8
     sums_in_tables: bool = False
@@ -107,6 +111,7 @@ ON_CPU = Tuning(
     scan_part=256,
     segment_part=256,
     selection_part=1024,
+    dense_selection=0.35,
     radix_part=2064,
     radix_own=0,
     sums_in_tables=True,

@@ -58,8 +58,11 @@ _LONG = 1 << 13
 
 On lavapipe, argmin of 8,192 float32 takes 0.17 ms of CPU time with chunks and 0.32 by ranks; of 4,096, 0.18 and 0.15.
 """
-_CHUNKS, _SHORTEST_CHUNK, _LONGEST_CHUNK, _BLOCK = 1024, 2048, 16384, 128
-"""Chunks of a line, elements of a chunk, and those that a block program combines at a time."""
+_CHUNKS, _SHORTEST_CHUNK, _LONGEST_CHUNK, _BLOCK, _BLOCKS = 1024, 2048, 16384, 128, 4
+"""Chunks of a line, elements of a chunk, those of a block, and blocks that a program combines at a time.
+
+For 16 Mi float32, lavapipe takes 4.8 ms of CPU time with 4 blocks, and 5.0 with one.
+"""
 _ALIGNED_BYTES = 256
 """A part of an array begins at a multiple of so many bytes, where any device can bind it."""
 
@@ -122,7 +125,8 @@ def _by_chunks(extreme: str, array: Array) -> Array:
     extremes = temporary(array.runtime, n_rows * n_chunks, _WIDER.get(array.dtype.name, array.dtype))
     out = temporary(array.runtime, array.shape[:-1], np.int32)
     aligned = step % ADJACENT == 0 and is_wide(array)
-    extreme_of_chunks[n_chunks, n_rows](array, extremes, n, step, of_two, length, _BLOCK, aligned)
+    n_blocks = min(_BLOCKS, length // _BLOCK)
+    extreme_of_chunks[n_chunks, n_rows](array, extremes, n, step, of_two, length, _BLOCK, n_blocks, aligned)
     search_chunks[(n_rows,)](array, extremes, out, n, step, n_chunks, first_of_two, length, _BLOCK)
     return out
 

@@ -5,6 +5,7 @@ The size of a result depends on the data, so these functions wait for its comput
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.expressions.promotion import default_int
 from vkcompute.compiled.arguments import MOST_ELEMENTS
+from vkcompute.compiled.blocks import block_of
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import kernel
@@ -32,6 +34,7 @@ from vkcompute.jit.library.bit_operations import ctz, popcount
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.tuning import tuning_of
 from vkcompute.tile.launch_arrays import rounded
 
@@ -65,22 +68,35 @@ def _bits_of_bytes(word: Any) -> Any:
     return (upper >> np.uint32(7)) * np.uint32(0x01020408) >> np.uint32(24)
 
 
-@kernel
-def _pack_bytes(mask: Any, bits: Any, counts: Any, n_items: int, n: int, length: int) -> None:
-    """Stores the bits of each part as `_pack`, from a mask of bytes that is given as words."""
-    i = global_id(0)
-    if i < n_items:
-        first, count, n_words = i * length, 0, n // 4
-        for start in range(first, min(first + length, n), _WORD):
-            packed = np.uint32(0)
-            for k in range(_WORD // 4):
-                word = mask[min(start // 4 + k, n_words - 1)]
-                packed |= _bits_of_bytes(word) << np.uint32(4 * k)
-            if start + _WORD > n:
-                packed &= ~np.uint32(0) >> np.uint32(start + _WORD - n)
-            bits[start // _WORD] = packed
-            count += popcount(packed)
-        counts[i] = count
+def _bits_of_both(word: Any) -> Any:
+    """Returns a bit for each byte of a word of 64 bits."""
+    upper = np.uint32(word >> np.uint64(32))
+    return _bits_of_bytes(np.uint32(word)) | _bits_of_bytes(upper) << np.uint32(4)
+
+
+@cache
+def _packing(itemsize: int) -> Any:
+    """Makes the kernel for masks of bytes that are given as words of 4 or 8 bytes."""
+    bits_of = _bits_of_both if itemsize == 8 else _bits_of_bytes
+
+    @kernel
+    def pack_words(mask: Any, bits: Any, counts: Any, n_items: int, n: int, length: int) -> None:
+        """Stores the bits of each part, and counts the true ones, as `_pack`."""
+        i = global_id(0)
+        if i < n_items:
+            first, count, n_words = i * length, 0, n // itemsize
+            for start in range(first, min(first + length, n), _WORD):
+                packed = np.uint32(0)
+                for k in range(_WORD // itemsize):
+                    word = mask[min(start // itemsize + k, n_words - 1)]
+                    packed |= bits_of(word) << np.uint32(itemsize * k)
+                if start + _WORD > n:
+                    packed &= ~np.uint32(0) >> np.uint32(start + _WORD - n)
+                bits[start // _WORD] = packed
+                count += popcount(packed)
+            counts[i] = count
+
+    return pack_words
 
 
 @kernel
@@ -98,6 +114,24 @@ def _store_selected(bits: Any, starts: Any, x: Any, out: Any, n_items: int, n: i
                 left &= left - np.uint32(1)
 
 
+@kernel
+def _store_all(bits: Any, starts: Any, x: Any, out: Any, n_items: int, n: int, length: int) -> None:
+    """Stores as `_store_selected`, by as many steps for every part: each element where the next selected one belongs.
+
+    The next one replaces an element that is not selected. The last selected one ends the part.
+    """
+    i = global_id(0)
+    if i < n_items:
+        first, target, end = i * length, starts[i], starts[i + 1]
+        for start in range(first, min(first + length, n), _WORD):
+            left = bits[start // _WORD]
+            for k in range(_WORD):
+                if target < end:  # so the index is within the mask
+                    out[target] = start + k if x is None else x[start + k]
+                target += np.int32(left & np.uint32(1))
+                left >>= np.uint32(1)
+
+
 class Selected:
     """The true elements of a mask, which is read once: its bits are stored, and counted in parts.
 
@@ -113,8 +147,8 @@ class Selected:
         if mask.size:
             self._bits = temporary(runtime, -(-mask.size // _WORD), np.uint32)
             counts = temporary(runtime, self._sizes[0], np.int32)
-            pack, mask = (_pack_bytes, mask.view(np.uint32)) if _has_words(mask) else (_pack, mask)
-            launch(pack, self._sizes[0], mask, self._bits, counts, *self._sizes)
+            pack, words = _packed(mask)
+            launch(pack, self._sizes[0], words, self._bits, counts, *self._sizes)
             self._starts = cumulative(counts, "sum", 0, np.int32, include_initial=True)
             self.count = int(self._starts[-1])
 
@@ -137,12 +171,20 @@ class Selected:
         return out
 
     def _store(self, x: Array | None, out: Array) -> None:
-        launch(_store_selected, self._sizes[0], self._bits, self._starts, x, out, *self._sizes)
+        n_items, n, _ = self._sizes
+        is_dense = self.count > n * tuning_of(self._runtime.device.physical).dense_selection
+        kernel = _store_all if is_dense else _store_selected
+        launch(kernel, n_items, self._bits, self._starts, x, out, *self._sizes)
 
 
-def _has_words(mask: Array) -> bool:
-    """True if the mask has bytes that are whole words."""
-    return mask.dtype.itemsize == 1 and mask.dtype.kind in "biu" and mask.size % 4 == 0 == mask.offset % 4
+def _packed(mask: Array) -> tuple[Any, Array]:
+    """Returns the kernel that stores the bits of a mask, and the mask as words, if its bytes are whole words."""
+    if mask.dtype.itemsize == 1 and mask.dtype.kind in "biu":
+        for word in (block_of(runtime_of(mask), [8]).word, "uint32"):
+            dtype = np.dtype(word)
+            if mask.size % dtype.itemsize == 0 == mask.offset % dtype.itemsize:
+                return _packing(dtype.itemsize), mask.view(dtype)
+    return _pack, mask
 
 
 def flatnonzero(x: Array) -> Array:

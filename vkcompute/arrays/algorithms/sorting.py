@@ -147,24 +147,34 @@ class Unique(NamedTuple):
     counts: Array
 
 
+_RUN = 8
+"""Elements that an invocation compares with those before: each is loaded once."""
+
+
 @kernel
-def _mark_first(x: Any, marks: Any, n_items: int, equal_nan: int) -> None:
+def _mark_first(x: Any, marks: Any, n: int, equal_nan: int) -> None:
     """Marks the first of equal elements, which follow each other."""
-    i = global_id(0)
-    if i < n_items:
-        here, before = x[i], x[max(i - 1, 0)]
-        is_same = here == before or (equal_nan == 1 and here != here and before != before)
-        marks[i] = 1 if i == 0 or not is_same else 0
+    first = global_id(0) * _RUN
+    if first < n:
+        before = x[max(first - 1, 0)]
+        for k in range(min(_RUN, n - first)):
+            here = x[first + k]
+            is_same = here == before or (equal_nan == 1 and here != here and before != before)
+            marks[first + k] = 1 if first + k == 0 or not is_same else 0
+            before = here
 
 
 @kernel
-def _mark_first_key(bits: Any, marks: Any, n_items: int, equal_nan: int) -> None:
+def _mark_first_key(bits: Any, marks: Any, n: int, equal_nan: int) -> None:
     """Marks the first of equal float32 as `_mark_first`; by their keys, as some devices compare subnormals as zeros."""
-    i = global_id(0)
-    if i < n_items:
-        here, before = key_of(bits[i], FLOAT, 0), key_of(bits[max(i - 1, 0)], FLOAT, 0)
-        is_same = here == before and (equal_nan == 1 or here != ~np.uint32(0))
-        marks[i] = 1 if i == 0 or not is_same else 0
+    first = global_id(0) * _RUN
+    if first < n:
+        before = key_of(bits[max(first - 1, 0)], FLOAT, 0)
+        for k in range(min(_RUN, n - first)):
+            here = key_of(bits[first + k], FLOAT, 0)
+            is_same = here == before and (equal_nan == 1 or here != ~np.uint32(0))
+            marks[first + k] = 1 if first + k == 0 or not is_same else 0
+            before = here
 
 
 @kernel
@@ -199,10 +209,9 @@ def _firsts(ordered: Array, *, equal_nan: bool) -> Array:
 
 
 def _store_firsts(ordered: Array, marks: Array, *, equal_nan: bool) -> None:
-    if ordered.dtype == np.float32:
-        launch(_mark_first_key, marks.size, contiguous(ordered).view(np.uint32), marks, marks.size, int(equal_nan))
-    else:
-        launch(_mark_first, marks.size, ordered, marks, marks.size, int(equal_nan))
+    is_float32 = ordered.dtype == np.float32
+    mark, given = (_mark_first_key, contiguous(ordered).view(np.uint32)) if is_float32 else (_mark_first, ordered)
+    launch(mark, -(-marks.size // _RUN), given, marks, marks.size, int(equal_nan))
 
 
 def distinct(x: Array, *, equal_nan: bool = True) -> Array:

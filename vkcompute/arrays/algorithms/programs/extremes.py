@@ -39,26 +39,30 @@ def first_largest(x, i, y, j):
 @block_program
 def extreme_of_chunks(
     x_ptr, out_ptr, n, row_step, EXTREME: tl.constexpr, LENGTH: tl.constexpr, BLOCK: tl.constexpr,
-    ALIGNED: tl.constexpr,
+    BLOCKS: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
     """Stores the extreme of a chunk of LENGTH elements of a line.
 
+    The first block counts twice, so that no branch surrounds the loop: in one, lavapipe masks each result.
+
     Args:
+        BLOCKS: combined before the extremes of earlier ones are read: lavapipe copies those in each iteration.
         row_step: elements from one line to the next.
         ALIGNED: True if four divides it.
     """
     row_step = tl.multiple_of(row_step, 4 if ALIGNED else 1)
     row, chunk, lanes, dtype = tl.program_id(1), tl.program_id(0), tl.arange(0, BLOCK), out_ptr.dtype.element_ty
     start = x_ptr + row * row_step + chunk * LENGTH
-    count = n - chunk * LENGTH
-    if count < LENGTH:
-        best = tl.load(start + tl.minimum(lanes, count - 1)).to(dtype)
-        for k in range(BLOCK, count, BLOCK):
-            best = EXTREME(best, tl.load(start + tl.minimum(lanes + k, count - 1)).to(dtype))
-    else:
-        best = tl.load(start + lanes).to(dtype)
-        for k in range(BLOCK, LENGTH, BLOCK):
-            best = EXTREME(best, tl.load(start + lanes + k).to(dtype))
+    count = tl.minimum(n - chunk * LENGTH, LENGTH)
+    best = tl.load(start + tl.minimum(lanes, count - 1)).to(dtype)
+    whole = count // (BLOCK * BLOCKS) * (BLOCK * BLOCKS)
+    for k in range(0, whole, BLOCK * BLOCKS):
+        several = tl.load(start + lanes + k).to(dtype)
+        for block in tl.static_range(1, BLOCKS):
+            several = EXTREME(several, tl.load(start + lanes + (k + block * BLOCK)).to(dtype))
+        best = EXTREME(best, several)
+    for k in range(whole, count, BLOCK):
+        best = EXTREME(best, tl.load(start + tl.minimum(lanes + k, count - 1)).to(dtype))
     tl.store(out_ptr + row * tl.num_programs(0) + chunk, tl.reduce(best, 0, EXTREME))
 
 
