@@ -34,6 +34,12 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any) -> Any:
     return _stored(torch.linspace(start, end, steps, dtype=out.dtype, device="cpu"), out)
 
 
+@kernel("logspace.out")
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any) -> Any:
+    """Computes powers of a base with exponents at equal distances."""
+    return _stored(torch.logspace(start, end, steps, base, dtype=out.dtype, device="cpu"), out)
+
+
 @kernel("eye.m_out")
 def eye(n: int, m: int, *, out: Any) -> Any:
     """Computes a matrix with ones on its diagonal."""
