@@ -107,6 +107,8 @@ REFUSED: dict[str, Call] = {
     "integers for a sign": lambda t: torch.sign(t, out=torch.empty(2, 3, dtype=torch.int64, device=t.device)),
     "integers for an angle": lambda t: torch.angle(t, out=torch.empty(2, 3, dtype=torch.int64, device=t.device)),
     "a mask of integers": lambda t: torch.masked_select(t, t.long()),
+    "random numbers beyond a byte": lambda t: t.byte().random_(0, 1000),
+    "negative random numbers in a byte": lambda t: t.byte().random_(-3, 10),
     "a number beyond a byte": lambda t: t.byte().masked_fill_(t > 0, 300),
     "a matrix of indices": lambda t: t.index_select(0, _zeros(t)),
     "a reflection beyond the image": lambda t: torch.nn.functional.pad(t[None, None], (3, 0, 0, 0), "reflect"),

@@ -121,6 +121,19 @@ def test_a_number_is_copied_to_all_elements(dtype: torch.dtype) -> None:
         assert device.conj().copy_(number).tolist() == host.conj().copy_(number).tolist()
 
 
+def test_runs_of_no_elements_have_indices_of_their_shape() -> None:
+    for device in "cpu", "vk":
+        values, inverse = torch.zeros(0, 0, 3, device=device).unique_consecutive(return_inverse=True)
+        assert (values.shape, inverse.shape) == ((0,), (0, 0, 3))
+
+
+def test_random_integers_have_the_range_of_their_dtype() -> None:
+    for dtype in torch.int8, torch.uint8, torch.int64, torch.bool, torch.float16:
+        x = torch.zeros(300, dtype=dtype, device="vk").random_(1, None)
+        assert x.min() >= 1
+        assert x.random_().min() >= 0
+
+
 def test_channels_last_images_keep_their_order() -> None:
     host = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
     result = host.to("vk").relu() * 2
