@@ -151,6 +151,7 @@ CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
                                   (_a(1, 2, 6, 6),)),
     "normalized weights": (lambda v, g, h: (torch._weight_norm(v, g, 0), torch._weight_norm(v, h, 2)),
                            (_a(4, 2, 3), _a(4, 1, 1).abs() + 1, _a(1, 1, 3).abs() + 1)),
+    "embedding of limited norms": (lambda w, i: F.embedding(i.int(), w * 1, max_norm=1.0), (_a(5, 3), _i(5, 2, 4))),
     "nan medians": (lambda x: x.log().nanmedian(1)[0], (_a(3, 5),)),
 }  # fmt: skip
 
@@ -320,3 +321,18 @@ def test_dtypes_promote_as_on_the_cpu(dtype: torch.dtype, monkeypatch: pytest.Mo
     for function in (lambda x: x + 1, lambda x: x * 2.5, lambda x: x / 2, lambda x: x.sum(), lambda x: x > 2,
                      lambda x: x.float() @ x.float().t(), lambda x: x.sqrt(), lambda x: x.cumsum(0)):  # fmt: skip
         torch.testing.assert_close(function(host.to("vk")).cpu(), function(host), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+def test_images_of_bytes_are_resized_within_their_range(mode: str, antialias: bool) -> None:
+    image = torch.randint(0, 2, (1, 3, 20, 26)).mul(255).to(torch.uint8)  # cubic steps go beyond 0 and 255
+    for size in (15, 15), (50, 43):
+        host, device = (F.interpolate(x, size=size, mode=mode, antialias=antialias) for x in (image, image.to("vk")))
+        assert device.dtype == torch.uint8
+        assert (device.cpu().int() - host.int()).abs().max() <= 1  # the CPU has weights of 15 bits
+
+
+def test_fractional_pooling_of_no_images() -> None:
+    pooled = torch.nn.FractionalMaxPool3d(2, output_size=1).to("vk")(torch.ones(0, 4, 5, 5, 5, device="vk"))
+    assert pooled.shape == (0, 4, 1, 1, 1)

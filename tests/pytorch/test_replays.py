@@ -17,6 +17,9 @@ from vkcompute.torch.storage import memory_of
 Step = Callable[[Any, int], list[torch.Tensor]]
 """Takes the compiled function and the number of the call; returns what there is to compare."""
 
+_compared: list[Any] = []
+"""Functions of `compare`: recordings end with the models in them."""
+
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[replays.Replayed]]:
@@ -31,6 +34,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[replays.Replayed]]:
     monkeypatch.setattr(replays, "Replayed", Noted)
     torch._dynamo.reset()
     yield programs
+    _compared.clear()
     torch._dynamo.reset()
 
 
@@ -41,6 +45,7 @@ def compare(make: Callable[[], tuple[Any, Step]], n: int = 4, **options: Any) ->
         torch._dynamo.reset()
         torch.manual_seed(0)
         function, step = make()
+        _compared.append(function)
         compiled = torch.compile(function, mode=mode, **options)
         results.append([[value.detach().cpu() for value in step(compiled, number)] for number in range(n)])
     expected, replayed = results
@@ -275,3 +280,39 @@ def test_a_reset_drops_the_memory_of_recordings() -> None:
         gc.collect()
         held.append(torch.vk.memory_allocated())
     assert held[0] == held[1] == held[2]
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_memory_of_recordings_ends_with_the_model(layers: int) -> None:
+    torch._dynamo.reset()
+
+    def train(n: int) -> torch.Tensor:
+        torch.manual_seed(0)
+        model = nn.Sequential(*[nn.Linear(500, 500) for _ in range(layers)]).to("vk")
+        compiled, x = torch.compile(model, mode="reduce-overhead"), torch.ones(300, 500, device="vk")
+        for _ in range(n):
+            compiled(x).sum().backward()
+        return torch.stack([value.grad.cpu().sum() for value in model.parameters()])
+
+    assert train(1).isfinite().all()
+    gc.collect()
+    before = torch.vk.memory_allocated()
+    for _ in range(2):
+        torch.testing.assert_close(train(4), 4 * train(1))
+        gc.collect()
+        torch.vk.synchronize()
+        assert torch.vk.memory_allocated() <= before + 4096  # numbers that fill tensors are kept
+        assert before < 100_000  # a weight has 1 MB
+
+
+def test_a_model_goes_on_after_the_end_of_another_with_the_same_programs() -> None:
+    torch._dynamo.reset()
+    kept = nn.Linear(64, 64).to("vk")
+    compiled, x = torch.compile(kept, mode="reduce-overhead"), torch.ones(8, 64, device="vk")
+    for _ in range(3):
+        other = nn.Linear(64, 64).to("vk")
+        torch.testing.assert_close(torch.compile(other, mode="reduce-overhead")(x), other(x))
+        torch.testing.assert_close(compiled(x), kept(x))
+        del other
+        gc.collect()
+        torch.testing.assert_close(compiled(x), kept(x))

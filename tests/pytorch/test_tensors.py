@@ -101,6 +101,39 @@ def test_out_is_resized_and_may_be_strided() -> None:
     assert (torch.equal(strided.cpu(), x.cpu() * 2), strided.stride()) == (True, (1, 2))
 
 
+def test_sequences_are_written_to_a_part_of_another_tensor() -> None:
+    for write in (
+        lambda out: torch.linspace(0, 3, 4, out=out),
+        lambda out: torch.arange(0, 4, out=out),
+        lambda out: torch.logspace(0, 3, 4, 2.0, out=out),
+    ):
+        host, device = torch.full((2, 3), 9.0), torch.full((2, 3), 9.0, device="vk")
+        write(host[:, 1:])
+        write(device[:, 1:])
+        torch.testing.assert_close(device.cpu(), host)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool, torch.float64, torch.complex64], ids=str)
+def test_a_number_is_copied_to_all_elements(dtype: torch.dtype) -> None:
+    for number in 2.7, 300, -1, True, float("inf") if dtype.is_floating_point else 0:
+        host, device = torch.ones(2, dtype=dtype), torch.ones(2, dtype=dtype, device="vk")
+        assert device.copy_(number).tolist() == host.copy_(number).tolist()
+        assert device.conj().copy_(number).tolist() == host.conj().copy_(number).tolist()
+
+
+def test_runs_of_no_elements_have_indices_of_their_shape() -> None:
+    for device in "cpu", "vk":
+        values, inverse = torch.zeros(0, 0, 3, device=device).unique_consecutive(return_inverse=True)
+        assert (values.shape, inverse.shape) == ((0,), (0, 0, 3))
+
+
+def test_random_integers_have_the_range_of_their_dtype() -> None:
+    for dtype in torch.int8, torch.uint8, torch.int64, torch.bool, torch.float16:
+        x = torch.zeros(300, dtype=dtype, device="vk").random_(1, None)
+        assert x.min() >= 1
+        assert x.random_().min() >= 0
+
+
 def test_channels_last_images_keep_their_order() -> None:
     host = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
     result = host.to("vk").relu() * 2
@@ -143,6 +176,19 @@ def test_tensors_are_saved_copied_and_pickled() -> None:
     part = pickle.loads(pickle.dumps(x[2:5]))
     assert (part.tolist(), part.device.type) == ([2, 3, 4], "vk")
     assert copy.deepcopy(model).bias.tolist() == model.bias.tolist()
+
+
+def test_storages_that_were_resized_are_saved_as_far_as_they_are_visible() -> None:
+    for device in "cpu", "vk":
+        x, file = torch.arange(10.0, device=device), io.BytesIO()
+        x.untyped_storage().resize_(20)
+        part = torch.empty(0, device=device).set_(x.untyped_storage(), 0, (5,), (1,))
+        assert part.untyped_storage().clone().nbytes() == 20
+        torch.save(part, file)
+        file.seek(0)
+        loaded = torch.load(file)
+        assert loaded.tolist() == [0, 1, 2, 3, 4]
+        assert loaded.untyped_storage().nbytes() == 20
 
 
 def test_modules_keep_their_parameters_and_ties() -> None:

@@ -96,10 +96,13 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
 def require_cast(dtype: Any, out: Any) -> None:
     """Raises RuntimeError if a tensor for results of a dtype has elements of a narrower kind: integers for floats."""
     if not torch.can_cast(dtype, out.dtype):
-        given, wanted = (
-            re.sub(r"torch\.|Tensor", "", torch.empty(0, dtype=kind).type()) for kind in (dtype, out.dtype)
-        )
+        given, wanted = name_of(dtype), name_of(out.dtype)
         raise RuntimeError(f"result type {given} can't be cast to the desired output type {wanted}")
+
+
+def name_of(dtype: Any) -> str:
+    """Returns the name of a dtype in PyTorch's errors, as Float."""
+    return re.sub(r"torch\.|Tensor", "", torch.empty(0, dtype=dtype, device="cpu").type())
 
 
 def _require_same_elements(out: Any, value: Any) -> None:

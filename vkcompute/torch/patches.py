@@ -65,6 +65,7 @@ def apply(library: Any) -> None:
     after_import(_FLEX, _replaced, _allow_flex_attention)
     replace(torch.UntypedStorage, "__new__", _storage_maker(torch.UntypedStorage.__new__))
     replace(torch.UntypedStorage, "resize_", _storage_resizer(torch.UntypedStorage.resize_))
+    replace(torch.UntypedStorage, "copy_", _storage_copier(torch.UntypedStorage.copy_))
     for name in ("nbytes", "size", "__len__"):
         replace(torch.UntypedStorage, name, _storage_size(getattr(torch.UntypedStorage, name)))
     for name in filter(torch.accelerator.__dict__.__contains__, _ACCELERATOR):
@@ -154,6 +155,28 @@ def _storage_resizer(original: Any) -> Any:
         return self
 
     return resize
+
+
+def _storage_copier(original: Any) -> Any:
+    """Returns UntypedStorage.copy_, which copies the visible part of a storage that was resized, as to save it."""
+
+    def copy(self: Any, source: Any, non_blocking: Any = None) -> Any:
+        if not (_is_cut(self) or _is_cut(source)):
+            return original(self, source, non_blocking)
+        _bytes_of(self).copy_(_bytes_of(source))
+        return self
+
+    return copy
+
+
+def _is_cut(storage: Any) -> bool:
+    memory = getattr(storage, "_vk", None)  # storages of other devices have none
+    return memory is not None and memory.visible_nbytes < memory.nbytes
+
+
+def _bytes_of(storage: Any) -> Any:
+    """Returns the bytes of a storage that are visible, as a tensor on it."""
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, 0, (storage.nbytes(),), (1,))
 
 
 def _storage_size(original: Any) -> Any:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,6 +35,8 @@ from vkcompute.torch.storage import (
 
 _Layout = tuple[Any, ...]
 _all: weakref.WeakSet[Replayed] = weakref.WeakSet()
+_served: dict[int, tuple[weakref.ref[Memory], weakref.WeakSet[Replayed]]] = {}
+"""By the id of the memory of a model's first parameter, the programs that have been called with it."""
 _MOST_LAYOUTS = 7
 """Recordings of a program; sizes that change more often would be recorded more often than they are replayed."""
 
@@ -44,12 +47,15 @@ class Replayed:
     Args:
         call: takes a list of tensors and integers, which it empties, and returns tensors, integers and None.
 
+    Its recordings end with a model that it was called for, as Dynamo keeps a compiled graph for later models alike.
+
     Attributes:
         recorded_layouts: layouts of arguments -> True if calls are replayed, False if they could not be recorded.
     """
 
     def __init__(self, call: Callable[[list[Any]], Sequence[Any]]) -> None:
         self._call = call
+        self._model: Callable[[], Memory | None] | None = None
         self.recorded_layouts: dict[Any, bool] = {}
         self.forget()
         _all.add(self)
@@ -77,11 +83,29 @@ class Replayed:
             log_cudagraph_skip_and_bump_counter(f"skipping the replay of a program that cannot be recorded: {error}")
             return self._call(args)
         self.recorded_layouts[layouts] = True
+        self._note_model(tensors)
         args.clear()
         owners = {
             number: (tensor, tensor.storage_offset() * tensor.element_size()) for number, tensor in enumerate(tensors)
         }
         return [_output(output, owners) if isinstance(output, tuple) else output for output in outputs]
+
+    def _note_model(self, tensors: list[Any]) -> None:
+        """Has the recordings dropped when the model of a call dies, for which its first parameter stands."""
+        parameter = next((tensor for tensor in tensors if type(tensor) is torch.nn.Parameter), None)
+        if parameter is None:
+            return
+        memory = memory_of(parameter)
+        if self._model is None or self._model() is not memory:
+            key = id(memory)
+            if key not in _served:
+                _served[key] = weakref.ref(memory, functools.partial(_forget_model, key)), weakref.WeakSet()
+            self._model, programs = _served[key]
+            programs.add(self)
+
+    def is_of_no_model(self) -> bool:
+        """True if no call had a parameter, as those of a backward pass of one layer."""
+        return self._model is None
 
     def _record(self, layouts: tuple[_Layout, ...], arrays: list[Array]) -> list[Any]:
         """Runs the program on the memory of a recording; returns its results, tensors as `_output` takes them."""
@@ -101,6 +125,14 @@ def forget_all() -> None:
     """Drops the recordings of all programs: Inductor keeps a program after its function is gone."""
     for program in list(_all):
         program.forget()
+
+
+def _forget_model(key: int, _: object) -> None:
+    """Drops the recordings of the programs of a model that is gone, and of those of no model: its gradients, maybe."""
+    _, programs = _served.pop(key)
+    for program in list(_all):
+        if program in programs or program.is_of_no_model():
+            program.forget()
 
 
 def _arguments(layouts: tuple[_Layout, ...], arrays: list[Array]) -> tuple[list[Any], list[Memory]]:

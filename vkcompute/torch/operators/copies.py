@@ -16,6 +16,7 @@ from vkcompute.torch.storage import runtime, store, values_of, view_of
 
 _to_copy = torch.library.get_kernel("aten::_to_copy", "CPU").call_boxed  # the same for all devices
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+_NUMBERS = {float: torch.float64, complex: torch.complex128}
 
 
 @kernel("_to_copy")
@@ -27,6 +28,8 @@ def to_copy(self: Any, *, non_blocking: bool = False, **named: Any) -> Any:
 @kernel("_copy_from")
 def copy_from(self: Any, dst: Any, non_blocking: bool = False) -> Any:
     """Copies a tensor, broadcast and converted, to another; one of the two may be on the host."""
+    if not isinstance(self, torch.Tensor):  # PyTorch passes a number of `copy_` as one of Python
+        return dst.fill_(torch.tensor(self, dtype=_NUMBERS.get(type(self)), device="cpu").to(dst.dtype).item())
     if self.size() != dst.size():  # not `shape`, which parameters without sizes refuse
         self = self.expand(dst.size())
     if not dst.numel():

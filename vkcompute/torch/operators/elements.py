@@ -10,7 +10,7 @@ import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, joined, where
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise, require_cast
+from vkcompute.torch.operands import elementwise, name_of, require_cast
 
 _FLOATS = (
     "acos=arccos acosh=arccosh asin=arcsin asinh=arcsinh atan=arctan atanh=arctanh cos cosh erf erfc exp exp2 expm1 "
@@ -46,10 +46,12 @@ def _rows(text: str) -> list[tuple[str, str]]:
 
 def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
     def run(self: Any, *, out: Any) -> Any:
+        if row in _ALIKE:
+            _require_alike(row, self, out)
         if keeps and self.dtype in _INTEGERS and row in _ROUNDINGS:
             return out.copy_(self)
         if not keeps:
-            require_cast(torch.get_default_dtype(), out)
+            require_cast(self.dtype if self.is_complex() else torch.get_default_dtype(), out)
         dtype = None if keeps else out.dtype
         return elementwise(out, lambda x: apply(row, x), self, dtype=dtype)
 
@@ -58,6 +60,16 @@ def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
 
 _INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64}
 _ROUNDINGS = {"ceil", "floor", "trunc", "rint"}
+_ALIKE = {"absolute", "invert", "negative", *_ROUNDINGS}
+"""Rows whose results have the dtype of the operand, without a conversion."""
+
+
+def _require_alike(row: str, self: Any, out: Any) -> None:
+    """Raises RuntimeError if a tensor for results has another dtype; that of magnitudes of complex numbers may."""
+    if row == "absolute" and self.is_complex():
+        require_cast(self.dtype.to_real(), out)
+    elif out.dtype != self.dtype:
+        raise RuntimeError(f"Found dtype {name_of(out.dtype)} but expected {name_of(self.dtype)}")
 
 
 def _binary(row: str) -> Callable[..., Any]:
@@ -220,6 +232,7 @@ def remainder_of_number(self: Any, other: Any) -> Any:
 @kernel("sign.out", "sgn.out")
 def sign(self: Any, *, out: Any) -> Any:
     """Computes signs: -1, 0 or 1; 0 for NaN."""
+    _require_alike("sign", self, out)
     if self.dtype == torch.bool:
         return out.copy_(self)
     if self.dtype.is_complex:
@@ -369,7 +382,9 @@ def polar(abs: Any, angle: Any, *, out: Any) -> Any:
 @kernel("angle.out")
 def angle(self: Any, *, out: Any) -> Any:
     """Computes the angles of complex numbers; 0 or pi for real ones."""
-    return out.copy_(angle_new(self))
+    angles = angle_new(self)
+    require_cast(angles.dtype, out)
+    return out.copy_(angles)
 
 
 @kernel("angle")

@@ -94,7 +94,7 @@ def sample_weights_backward(
 @kernel("embedding_renorm_")
 def embedding_renorm(self: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
     """Scales the rows at indices whose norm is above a limit."""
-    rows = torch.unique(indices)
+    rows = torch.unique(indices).to(torch.int64)
     chosen = self[rows]
     norms = torch.linalg.vector_norm(chosen, norm_type, 1, keepdim=True)
     scale = torch.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0).to(self.dtype)

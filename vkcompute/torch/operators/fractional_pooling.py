@@ -35,7 +35,7 @@ def _pooled(self: Any, lengths: Sequence[int], output_size: Sequence[int], shift
         shape = [*images.shape[:2], *[1] * (2 * n)]
         shape[2 + axis], shape[2 + n + axis] = output_size[axis], lengths[axis]
         at = at * sizes[axis] + elements.reshape(shape)
-    at = at.reshape(*images.shape[:2], -1, at.shape[2 + n :].numel())
+    at = at.reshape(*images.shape[:2], torch.Size(output_size).numel(), at.shape[2 + n :].numel())
     values = images.flatten(2).gather(2, at.flatten(2)).view(at.shape)
     best, which = values.max(-1)
     of_result = (*self.shape[:-n], *output_size)

@@ -242,6 +242,8 @@ def masked_fill(self: Any, mask: Any, value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dim():
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got {value.dim()} dimensions")
     dtype = self.dtype
+    if not isinstance(value, torch.Tensor):
+        torch.full((), value, dtype=dtype, device="cpu")  # raises PyTorch's error if the dtype has no such number
     return elementwise(self, lambda m, v, x: where(m, v, x), mask.bool(), _converted(value, dtype), self)
 
 
@@ -280,6 +282,8 @@ def nonzero_into(self: Any, *, out: Any) -> Any:
 @kernel("masked_select")
 def masked_select(self: Any, mask: Any) -> Any:
     """Returns the elements where a mask is true."""
+    if mask.dtype != torch.bool:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
     self, mask = torch.broadcast_tensors(self, mask)
     return self.contiguous().reshape(-1)[torch.nonzero(mask.reshape(-1)).reshape(-1)]
 

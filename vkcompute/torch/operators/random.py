@@ -17,7 +17,7 @@ from vkcompute.torch import checks
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
+from vkcompute.torch.operands import name_of, operand, resize_to
 from vkcompute.torch.storage import runtime, store, wrap
 
 
@@ -136,7 +136,12 @@ def random_from(self: Any, from_: int, to: int | None, *, generator: Any = None)
     """Fills with integers from a range."""
     if not self.numel():
         return self
-    stop = 2**63 - 1 if to is None else to
+    stop = _end(self.dtype) if to is None else to
+    if not self.is_floating_point():
+        least = 0 if self.dtype == torch.bool else torch.iinfo(self.dtype).min
+        if from_ < least or stop > _end(self.dtype):
+            what = "from" if from_ < least else "to - 1"
+            raise RuntimeError(f"{what} is out of bounds for {name_of(self.dtype)}: {from_} to {stop}")
     numbers = _Draw(generator)("integers", from_, stop, tuple(self.shape), np.int64)
     return store(self, numbers)
 
@@ -150,10 +155,14 @@ def random_to(self: Any, to: int, *, generator: Any = None) -> Any:
 @kernel("random_")
 def random(self: Any, *, generator: Any = None) -> Any:
     """Fills with integers that the dtype holds exactly."""
-    if self.dtype.is_floating_point:
-        return random_from(self, 0, 2 ** (1 - int(np.log2(torch.finfo(self.dtype).eps))), generator=generator)
-    most = 1 if self.dtype == torch.bool else torch.iinfo(self.dtype).max
-    return random_from(self, 0, min(most + 1, 2**63 - 1), generator=generator)
+    return random_from(self, 0, None, generator=generator)
+
+
+def _end(dtype: Any) -> int:
+    """Returns the number after the integers that a dtype holds exactly."""
+    if dtype.is_floating_point:
+        return int(2 ** (1 - int(np.log2(torch.finfo(dtype).eps))))
+    return min((1 if dtype == torch.bool else torch.iinfo(dtype).max) + 1, 2**63 - 1)
 
 
 @kernel("randperm.generator_out")

@@ -134,6 +134,8 @@ def _truth(name: str) -> Callable[..., Any]:
     function = getattr(reductions, name)
 
     def run(self: Any, dim: Any = None, keepdim: bool = False, *, out: Any) -> Any:
+        if out.dtype not in (torch.bool, torch.uint8):
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {out.dtype}")
         array = operand(self)
         axes = tuple(range(self.dim())) if dim is None else axes_of(dim, self.dim())
         return store(out, function(array, axes, keepdims=keepdim))

@@ -75,7 +75,8 @@ def unique_consecutive(
     if not rows.numel():
         if 0 in rows.shape[1:]:
             raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-        return rows.clone() if dim is None else self.clone(), _empty(), _empty()
+        inverse = _empty().reshape(self.shape) if dim is None and return_inverse else _empty()
+        return rows.clone() if dim is None else self.clone(), inverse, _empty()
     is_new = torch.ones(rows.shape[0], dtype=torch.bool, device="vk")
     differs = rows[1:] != rows[:-1]
     is_new[1:] = differs.flatten(1).any(1) if differs.dim() > 1 else differs

@@ -18,15 +18,26 @@ from vkcompute.torch.storage import runtime, store, values_of, wrap
 def arange(start: Any, end: Any, step: Any = 1, *, out: Any) -> Any:
     """Computes the numbers from start to end."""
     made = torch.arange(start, end, step, dtype=out.dtype, device="cpu")
-    resize_to(out, made.shape)
-    return out.copy_(made)
+    return _stored(made, out)
+
+
+def _stored(numbers: Any, out: Any) -> Any:
+    """Copies numbers, in order, to a tensor, which keeps its shape if it has as many elements."""
+    if out.numel() != numbers.numel():
+        out.resize_(numbers.shape)
+    return out.copy_(numbers.view(out.shape))
 
 
 @kernel("linspace.out")
 def linspace(start: Any, end: Any, steps: int, *, out: Any) -> Any:
     """Computes numbers at equal distances."""
-    resize_to(out, (steps,))
-    return out.copy_(torch.linspace(start, end, steps, dtype=out.dtype, device="cpu"))
+    return _stored(torch.linspace(start, end, steps, dtype=out.dtype, device="cpu"), out)
+
+
+@kernel("logspace.out")
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any) -> Any:
+    """Computes powers of a base with exponents at equal distances."""
+    return _stored(torch.logspace(start, end, steps, base, dtype=out.dtype, device="cpu"), out)
 
 
 @kernel("eye.m_out")
