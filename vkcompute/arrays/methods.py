@@ -39,14 +39,16 @@ _UNARY = {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "abso
 
 
 class _Methods(Array):
-    """The methods that are more than a call of the function of their name."""
+    """The methods that are more than a call of the function of their name.
+
+    Their results are arrays; `runtime/memory/mathematics.pyi` has their types.
+    """
 
     __slots__ = ()
 
-    def to_device(self, device: Context, /, *, stream: None = None) -> Array:
+    def to_device(self, device: Context, /, *, stream: None = None) -> Any:
         """Returns the array on another runtime; itself if it is there."""
-        result: Array = names.asarray(self, device=device)
-        return result
+        return names.asarray(self, device=device)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Returns the module with the functions of arrays.
@@ -60,12 +62,11 @@ class _Methods(Array):
         return module
 
     @property
-    def mT(self) -> Array:  # noqa: N802
+    def mT(self) -> Any:  # noqa: N802
         """The view with the last two axes exchanged."""
-        result: Array = names.matrix_transpose(self)
-        return result
+        return names.matrix_transpose(self)
 
-    def byteswap(self, inplace: bool = False) -> Array:
+    def byteswap(self, inplace: bool = False) -> Any:
         """Returns the elements with their bytes in reverse order.
 
         Args:
@@ -77,19 +78,17 @@ class _Methods(Array):
         self[...] = swapped
         return self
 
-    def compress(self, condition: Any, axis: int | None = None, out: Array | None = None) -> Array:
+    def compress(self, condition: Any, axis: int | None = None, out: Array | None = None) -> Any:
         """Returns `vkcompute.numpy.compress` of the array."""
-        result: Array = names.compress(condition, self, axis, out)
-        return result
+        return names.compress(condition, self, axis, out)
 
-    def choose(self, *choices: Any, out: Array | None = None, mode: str = "raise") -> Array:
+    def choose(self, *choices: Any, out: Array | None = None, mode: str = "raise") -> Any:
         """Returns `vkcompute.numpy.choose` of the array and choices, given one by one or as a sequence."""
-        result: Array = names.choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
-        return result
+        return names.choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
 
-    def flatten(self, order: str = "C") -> Array:
+    def flatten(self, order: str = "C") -> Any:
         """Returns a copy of the elements along one axis; `order` is as of `vkcompute.numpy.ravel`."""
-        result: Array = names.ravel(self, order)
+        result = names.ravel(self, order)
         return result if result.buffer is not self.buffer else result.copy()
 
     def sort(self, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> None:
@@ -118,7 +117,7 @@ class _Methods(Array):
     _copied = planned(copied)
 
     @planned
-    def _selected(self, index: Any) -> Array:
+    def _selected(self, index: Any) -> Any:
         """Returns the elements that an index with arrays, lists or bools selects, as a new array."""
         return indexing.get(self, index)
 
@@ -137,10 +136,9 @@ class _Methods(Array):
             value = value[(0,) * extra]
         assign(target, value)
 
-    def _reordered(self, shape: Any, order: str, copy: bool | None) -> Array:
+    def _reordered(self, shape: Any, order: str, copy: bool | None) -> Any:
         """Returns the elements in another shape, read in an order; see `vkcompute.numpy.reshape`."""
-        result: Array = names.reshape(self, shape, order, copy=copy)
-        return result
+        return names.reshape(self, shape, order, copy=copy)
 
     def _take_elements(self, source: Array) -> None:
         """Copies elements from an array of the same shape, by a kernel."""
