@@ -1,6 +1,7 @@
 """Steps of training on PyTorch's device beside those of PyTorch's CPU, in one run: times, and their ratios.
 
     python benchmarks/torch_training.py [mlp] [resnet] [gpt] [--rounds 5]
+    python benchmarks/torch_training.py mlp --steps 10000  # memory, ten times
 
 The CPU has one thread less than the machine. Steps of both take turns, and the median counts, so that other load moves
 both alike. A step ends when the loss is known. CPU times have those of all threads, also of a driver that computes.
@@ -21,6 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # measures this checkout
 
 import torch
+from stream_once import rss_anon
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -126,15 +128,29 @@ def measured(name: str, n_rounds: int) -> list[list[float]]:
     return [[statistics.median(row) for row in taken] for taken in times]
 
 
+def print_memory(name: str, n_steps: int) -> None:
+    """Makes steps on the device, and prints its memory and that of the process after each tenth of them."""
+    step = _step(name, "vk")
+    for number in range(1, n_steps + 1):
+        loss = step()
+        if number % max(1, n_steps // 10) == 0:
+            on_device, of_process = torch.vk.memory_allocated() / 2**20, rss_anon() / 2**20
+            print(f"{name}, step {number}: loss {loss:.3g}; tensors {on_device:.1f} MiB, process {of_process:.0f} MiB")
+
+
 def main() -> None:
     """Prints a line per model."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=list(LIMITS))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, help="makes so many steps on the device alone, and prints its memory")
     options = parser.parse_args()
     torch.set_num_threads(max(1, (os.cpu_count() or 2) - 1))
     print(f"{torch.vk.get_device_name()}; PyTorch {torch.__version__} with {torch.get_num_threads()} threads")
     for name in options.names:
+        if options.steps:
+            print_memory(name, options.steps)
+            continue
         (wall, cpu), (wall_of_host, cpu_of_host) = measured(name, options.rounds)
         print(
             f"{name}: {wall:.1f} ms, PyTorch's CPU {wall_of_host:.1f} ms: {wall / wall_of_host:.1f} times; in CPU time "

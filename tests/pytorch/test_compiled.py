@@ -6,6 +6,8 @@ import copy
 import os
 import subprocess
 import sys
+import threading
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -218,6 +220,51 @@ def test_flex_attention_is_a_program_of_a_template(n_queries: int) -> None:
     result.backward(weights.to("vk"))
     for value, wanted in zip(on_device, on_host, strict=True):
         torch.testing.assert_close(value.grad.cpu(), wanted.grad, rtol=1e-4, atol=1e-4)
+
+
+def test_flex_attention_with_rows_that_attend_to_nothing() -> None:
+    """Their results and gradients are 0, also in blocks that are masked whole."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def is_kept(batch: object, head: object, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        return (i >= 130) & (i != 200) & (j <= i)
+
+    mask = create_block_mask(is_kept, 1, 2, 256, 256, device="vk")
+    on_host = [torch.randn(1, 2, 256, 16).requires_grad_() for _ in range(3)]
+    on_device = [value.detach().to("vk").requires_grad_() for value in on_host]
+    q, k, v = on_host
+    at = torch.arange(256)
+    kept = is_kept(None, None, at[:, None], at)
+    expected = ((q @ k.mT / 4).masked_fill(~kept, -1e30).softmax(-1) * kept) @ v
+    result = torch.compile(flex_attention)(*on_device, block_mask=mask)
+    weights = torch.randn(expected.shape)
+    expected.backward(weights)
+    result.backward(weights.to("vk"))
+    torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-5)
+    for value, wanted in zip(on_device, on_host, strict=True):
+        torch.testing.assert_close(value.grad.cpu(), wanted.grad, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_threads_share_a_compiled_function(mode: str) -> None:
+    compiled = torch.compile(lambda a, b: (a @ b).relu().sum(-1) * 2, mode=mode)
+    failures: list[str] = []
+
+    def work(seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        try:
+            for _ in range(4):
+                a, b = (torch.randn(8, 16, generator=generator), torch.randn(16, 8, generator=generator))
+                torch.testing.assert_close(compiled(a.to("vk"), b.to("vk")).cpu(), (a @ b).relu().sum(-1) * 2)
+        except BaseException:
+            failures.append(traceback.format_exc())
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
 
 
 def test_a_second_process_finds_graphs_on_disk(tmp_path: Path) -> None:
