@@ -310,6 +310,33 @@ def test_where_keeps_the_order_of_memory() -> None:
         assert strides(x.to("cpu")) == strides(torch.empty_strided(x.shape, x.stride(), device="vk").copy_(x))
 
 
+def _deep(x: torch.Tensor) -> torch.Tensor:
+    is_last = x.is_contiguous(memory_format=torch.channels_last)
+    memory_format = torch.channels_last_3d if is_last else torch.contiguous_format
+    return x[:, :, None].expand(-1, -1, 3, -1, -1).contiguous(memory_format=memory_format)
+
+
+CHANNELS_LAST: dict[str, Function] = {
+    "batch norm": lambda x: F.batch_norm(x, None, None, x[0].mean((1, 2)), x[0].amax((1, 2)), training=True),
+    "batch norm of float16": lambda x: F.batch_norm(x.half(), None, None, training=True),
+    "group norm": lambda x: F.group_norm(x, 2),
+    "adaptive mean": lambda x: F.adaptive_avg_pool2d(x, 3),
+    "largest": lambda x: F.max_pool2d(x, 2),
+    "largest of volumes": lambda x: F.max_pool3d(_deep(x), (1, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("function", CHANNELS_LAST.values(), ids=[*CHANNELS_LAST])
+@pytest.mark.parametrize("memory_format", [torch.channels_last, torch.contiguous_format], ids=str)
+def test_results_have_the_memory_format_of_their_input(function: Function, memory_format: torch.memory_format) -> None:
+    """Graphs that are compiled count on the strides that PyTorch predicts."""
+    host = torch.randn(2, 4, 6, 5).contiguous(memory_format=memory_format)
+    device = torch.empty_like(host, device="vk").copy_(host)
+    expected, result = function(host), function(device)
+    assert result.stride() == expected.stride()
+    torch.testing.assert_close(result.cpu(), expected, rtol=1e-3, atol=1e-3)
+
+
 def test_signals_are_convolved() -> None:
     check(lambda x, w: F.conv1d(x, w, stride=2, padding=1), _a(2, 3, 9), _a(4, 3, 3))
 

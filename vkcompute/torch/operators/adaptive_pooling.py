@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._prims_common import suggest_memory_format
 
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import resize_to
@@ -47,7 +48,10 @@ def _means(n_axes: int) -> Callable[..., Any]:
         for axis, count in zip(range(-n_axes, 0), output_size, strict=True):
             if self.shape[axis] != count:
                 result = _along(result, axis, _matrix(self.shape[axis], count))
-        return result.to(self.dtype).contiguous() if result is not self else self.clone()
+        if result is self:
+            return self.clone()
+        memory_format = suggest_memory_format(self) if n_axes == 2 else torch.contiguous_format
+        return result.to(self.dtype).contiguous(memory_format=memory_format)
 
     return run
 

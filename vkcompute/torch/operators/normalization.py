@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._prims_common import suggest_memory_format
 
 from vkcompute import nn
 from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.arrays.functions import reductions
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand
+from vkcompute.torch.operands import elementwise, operand
 from vkcompute.torch.storage import convert, store, wrap
 
 _FLOAT32 = np.dtype("float32")
@@ -106,14 +107,22 @@ def batch_norm(
         mean, variance = (_over_channels(tensor, input.dim()) for tensor in (running_mean, running_var))
     deviation = apply("rsqrt", apply("add", variance, float(eps)))
     scale, shift = (_over_channels(tensor, input.dim()) for tensor in (weight, bias))
-    result = _product(apply("subtract", x, mean), deviation if scale is None else _product(deviation, scale))
-    result = result if shift is None else apply("add", result, shift)
+    slope = deviation if scale is None else _product(deviation, scale)
+    terms = [wrap(array) for array in (mean, slope, shift) if array is not None]
+    result = torch.empty_like(input, memory_format=suggest_memory_format(input))
+    elementwise(result, _scaled, input, *terms)
     saved = (
         [wrap(array.reshape(-1).copy()) for array in (mean, deviation)]
         if training
         else [torch.empty(0, dtype=_saved(input), device="vk") for _ in range(2)]
     )
-    return _like(input, result), *saved
+    return result, *saved
+
+
+def _scaled(x: Any, mean: Array, slope: Array, shift: Array | None = None) -> Array:
+    """Returns (x - mean) slope + shift."""
+    result = _product(apply("subtract", x, mean), slope)
+    return result if shift is None else apply("add", result, shift)
 
 
 def _update(running: Any, value: Array, momentum: float, factor: float) -> None:
@@ -193,7 +202,8 @@ def group_norm(
     result = result if scale is None else _product(result, scale)
     result = result if shift is None else apply("add", result, shift)
     saved = [wrap(array.reshape((n, group))) for array in (mean, deviation)]
-    return _like(input, result.reshape(tuple(input.shape))), *saved
+    result = _like(input, result.reshape(tuple(input.shape)))
+    return result.contiguous(memory_format=suggest_memory_format(input)), *saved
 
 
 @kernel("native_group_norm_backward")

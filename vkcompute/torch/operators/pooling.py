@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch._prims_common import suggest_memory_format
 
 from vkcompute import nn
 from vkcompute.arrays.expressions.ufunc import apply, assign, where
@@ -156,7 +157,9 @@ def max_pool3d(
     if not made.numel():
         return self.new_empty(made.shape), self.new_empty(made.shape, dtype=torch.int64)
     best, positions = _largest(self, _windows(kernel_size, stride, padding, dilation, self, made.shape[-3:]))
-    return wrap(best, self.dtype), wrap(convert(positions, np.dtype("int64")))
+    memory_format = suggest_memory_format(self)
+    results = wrap(best, self.dtype), wrap(convert(positions, np.dtype("int64")))
+    return tuple([result.contiguous(memory_format=memory_format) for result in results])
 
 
 @kernel("max_pool3d_with_indices_backward")
