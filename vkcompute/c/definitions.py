@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -145,11 +146,7 @@ class DefinitionParser(StatementParser):
         if self.passes(";"):
             return
         body, scope = self._body(), self.scope.inside({})
-
-        def translate(bound: Mapping[str, types.DType]) -> str:
-            return _translated(function, body, scope.inside(bound), bound)
-
-        function = DeviceFunction(name, result, parameters, template, translate)
+        function = DeviceFunction(name, result, parameters, template, partial(_translated, body, scope))
         if not template:
             function.translated(())
         self.scope.functions.setdefault(name, []).append(function)
@@ -217,9 +214,9 @@ class _BodyParser(StatementParser):
         return [f"return {value.text}"]
 
 
-def _translated(function: DeviceFunction, body: str, scope: Scope, bound: Mapping[str, types.DType]) -> str:
+def _translated(body: str, outer: Scope, function: DeviceFunction, bound: Mapping[str, types.DType]) -> str:
     """Adds the translation of a function to the module; returns its name in Python."""
-    kinds, result = function.types(bound)
+    (kinds, result), scope = function.bound_types(bound), outer.inside(bound)
     for parameter, kind in zip(function.parameters, kinds, strict=True):
         scope.declare(parameter.name, Term(f"v_{parameter.name}", kind), is_array=parameter.is_array)
         if parameter.is_array and parameter.is_constant:

@@ -49,14 +49,14 @@ class DeviceFunction:
         result: the type of its result, or the name of a parameter of the template; None for `void`.
         parameters: its parameters.
         template: the names of the template's parameters.
-        translate: returns the name in Python of the translation for types of the template's parameters.
+        translate: translates this function for types of the template's parameters; returns its name in Python.
     """
 
     name: str
     result: types.DType | str | None
     parameters: Sequence[Parameter]
     template: Sequence[str]
-    translate: Callable[[Mapping[str, types.DType]], str]
+    translate: Callable[[DeviceFunction, Mapping[str, types.DType]], str]
     _translations: dict[tuple[types.DType, ...], str] = field(default_factory=dict)
 
     def takes(self, arguments: Sequence[Argument]) -> bool:
@@ -80,12 +80,12 @@ class DeviceFunction:
         """
         require_count(self.name, len(self.parameters), len(arguments))
         bound = self._bound(arguments, given)
-        kinds, result = self.types(bound)
+        kinds, result = self.bound_types(bound)
         pairs = zip(self.parameters, arguments, kinds, strict=True)
         texts = ", ".join([self._passed(parameter, argument, kind) for parameter, argument, kind in pairs])
         return f"{self.translated(tuple(bound.values()))}({texts})", result
 
-    def types(self, bound: Mapping[str, types.DType]) -> tuple[list[types.DType], types.DType | None]:
+    def bound_types(self, bound: Mapping[str, types.DType]) -> tuple[list[types.DType], types.DType | None]:
         """Returns the types of the parameters and of the result, for types of the template's parameters."""
         kinds = [bound[p.type] if isinstance(p.type, str) else p.type for p in self.parameters]
         return kinds, bound[self.result] if isinstance(self.result, str) else self.result
@@ -93,7 +93,7 @@ class DeviceFunction:
     def translated(self, kinds: tuple[types.DType, ...]) -> str:
         """Returns the name in Python of the translation for types of the template's parameters."""
         if kinds not in self._translations:
-            self._translations[kinds] = self.translate(dict(zip(self.template, kinds, strict=True)))
+            self._translations[kinds] = self.translate(self, dict(zip(self.template, kinds, strict=True)))
         return self._translations[kinds]
 
     def _bound(self, arguments: Sequence[Argument], given: Sequence[types.DType]) -> dict[str, types.DType]:
