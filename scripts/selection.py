@@ -1,9 +1,9 @@
 """The tests that a change needs.
 
 Test files whose imports lead to what changed since the last complete run run in full. Of the others, a part rotates
-with the commit. Where all tests run, those marked `rotates` do so, but in changed files. The first software driver runs
-these tests. The second one runs a part of them (`PART`), as half of its time is that of its compiler. `make complete`
-runs all tests, and records its commit and result in tests/complete_run.json.
+with the commit. Where all tests run, those marked `rotates` rotate, except in changed files. The first software driver
+runs these tests. The second one runs a part of them (`PART`), as half of its time is that of its compiler. `make
+complete` runs all tests, and records its commit and result in tests/complete_run.json.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from import_graph import ROOT
 
 RECORD = ROOT / "tests/complete_run.json"
 SHARE = 4
-"""One of so many tests of the files that are not chosen in full runs, and of the tests marked `rotates`."""
+"""One of so many tests runs, in files that are not chosen in full, and among those marked `rotates`."""
 ROTATING = "rotates"
+"""The marker of costly tests."""
 
 # A change below one of these may show in any test.
 EVERYTHING = (

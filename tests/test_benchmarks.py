@@ -50,20 +50,9 @@ def _run(*options: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 # Of one device; the programs of Kompute, and of two devices, have runs of their own.
 _MEASURED = (
-    "multiply",
-    "launch",
-    "scheduling",
-    "start",
-    "logistic",
-    "streaming",
-    "overlap",
-    "python_kernels",
-    "numba_kernels",
-    "triton_programs",
-    "algorithms",
-    "selections",
-    "networks",
-)
+    "multiply", "launch", "scheduling", "start", "logistic", "streaming", "overlap", "python_kernels", "numba_kernels",
+    "triton_programs", "algorithms", "selections", "networks",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -80,12 +80,13 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return noted
 
 
-def test_functions_launch_by_plans(gpu: vc.Runtime, launches: list[bool]) -> None:
-    names = arguments.Names(vnp)
+@pytest.fixture
+def names(gpu: vc.Runtime, launches: list[bool]) -> arguments.Names:
+    """Returns the arrays of the calls, which are made before."""
+    arrays = arguments.Names(vnp)
     for line in ARRAYS.strip().splitlines():
-        names[line.partition(" ")[0]]  # makes it
-    planned_ones = [text for text in TEXTS if name_of(text) not in EXCEPTIONS and not text.startswith("random.")]
-    assert not [text for text in planned_ones[::SHARE] if is_unplanned(text, names, launches)]
+        arrays[line.partition(" ")[0]]  # makes it
+    return arrays
 
 
 def is_unplanned(text: str, names: Any, launches: list[bool]) -> bool:
@@ -97,10 +98,12 @@ def is_unplanned(text: str, names: Any, launches: list[bool]) -> bool:
     return launches not in ([], [True])
 
 
-def test_exceptions_are_functions_that_launch_without_plans(gpu: vc.Runtime, launches: list[bool]) -> None:
-    names = arguments.Names(vnp)
-    for line in ARRAYS.strip().splitlines():
-        names[line.partition(" ")[0]]  # makes it
+def test_functions_launch_by_plans(names: arguments.Names, launches: list[bool]) -> None:
+    planned_ones = [text for text in TEXTS if name_of(text) not in EXCEPTIONS and not text.startswith("random.")]
+    assert not [text for text in planned_ones[::SHARE] if is_unplanned(text, names, launches)]
+
+
+def test_exceptions_are_functions_that_launch_without_plans(names: arguments.Names, launches: list[bool]) -> None:
     texts: dict[str, list[str]] = {name: [] for name in EXCEPTIONS}
     for text in TEXTS:
         texts.get(name_of(text), []).append(text)

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from error_bounds import Undecided, bounded
-from random_block_steps import HELPERS, MORE_STEPS
+from random_block_steps import HELPERS, MORE_STEPS, SLOT
 
 import vkcompute as vc
 from vkcompute.compat import triton
 from vkcompute.compat.triton import language as tl
 
-N_INPUT, N_PROGRAMS, SLOT = 512, 2, 4096
+N_INPUT, N_PROGRAMS = 512, 2
 INTEGERS = "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
 FLOATS = "float16", "bfloat16", "float32", "float64"
 SMALL = "float16", "bfloat16"

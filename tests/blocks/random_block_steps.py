@@ -1,6 +1,6 @@
 """Steps of the random block programs that address memory, loop and call in Triton's less common ways.
 
-The text of each step is the same in any order of its elements: atomic operations that return numbers have one address
+The results of a step do not depend on the order of its elements: atomic operations that return numbers have one address
 per element, and floats are integers that `Writer.new` limits.
 """
 
@@ -53,8 +53,13 @@ def _tile(w: Writer, shape: tuple[int, ...], stride: int) -> tuple[str, str, str
     return rows, columns, f"{rows} * {stride} + {columns}"
 
 
+def _scratch(w: Writer, dtype: str, shape: tuple[int, ...]) -> str:
+    """Returns pointers to the memory of a program."""
+    return f"scratch_{dtype} + pid * {SLOT} + {w.offsets(shape)}"
+
+
 def partly(w: Writer) -> None:
-    """Loads a tile that is partly outside of its limits, and has a block of others there."""
+    """Loads a tile that is partly outside of its limits, where the elements of another block, or 2, are."""
     other, shape, dtype = w.pick(lambda shape, dtype: len(shape) == 2 and dtype != "int1")
     if len(shape) != 2:
         return
@@ -81,12 +86,12 @@ def block_pointer(w: Writer) -> None:
     w.new(f"tl.load({pointer}, boundary_check=(0, 1), padding_option='zero')", shape, dtype)
     w.line(f"{pointer} = tl.make_block_ptr(scratch_{dtype} + pid * {SLOT}, {rest}")
     w.line(f"tl.store({pointer}, {name}, boundary_check=(0, 1))")
-    w.new(f"tl.load(scratch_{dtype} + pid * {SLOT} + {w.offsets(shape)})", shape, dtype)
+    w.new(f"tl.load({_scratch(w, dtype, shape)})", shape, dtype)
 
 
 def descriptor(w: Writer) -> None:
     """Loads, stores or adds a tile by a tensor descriptor; its starts may be outside."""
-    dtype = w.random.choice([each for each in w.dtypes if each != "float64"])
+    dtype = w.random.choice([kind for kind in w.dtypes if kind != "float64"])
     shape = (1 << w.random.randint(0, 3), 16)
     name, at = w.alike(shape, dtype), f"[{w.random.randint(-3, 4)}, {w.random.choice([0, 16, 8, -4])}]"
     lengths = w.random.choice(["[n % 9 + 1, 32]", "[5, n % 20 + 13]", "[4, 24]"])
@@ -97,7 +102,7 @@ def descriptor(w: Writer) -> None:
     w.line(f"d.store({at}, {name})")
     if dtype in ("int32", "uint32"):
         w.line(f"d.atomic_{w.random.choice(['add', 'max', 'xor'])}({at}, {name})")
-    w.new(f"tl.load(scratch_{dtype} + pid * {SLOT} + {w.offsets(shape)})", shape, dtype)
+    w.new(f"tl.load({_scratch(w, dtype, shape)})", shape, dtype)
 
 
 def old_numbers(w: Writer) -> None:
@@ -106,12 +111,12 @@ def old_numbers(w: Writer) -> None:
     if dtype not in WHOLE:
         return
     kind = w.random.choice(["add", "max", "min", "xor", "or", "and", "xchg", "cas"])
-    at, mask = f"scratch_{dtype} + pid * {SLOT} + {w.offsets(shape)}", f"({w.alike(shape, dtype)} & 3) != 1"
+    at, mask = _scratch(w, dtype, shape), f"({w.alike(shape, dtype)} & 3) != 1"
     if kind == "cas":
         w.new(f"tl.atomic_cas({at}, {w.alike(shape, dtype)}, {name})", shape, dtype)
     else:
         w.new(f"tl.where({mask}, tl.atomic_{kind}({at}, {name}, mask={mask}), 1)", shape, dtype)
-    w.new(f"tl.load(scratch_{dtype} + pid * {SLOT} + {w.offsets(shape)})", shape, dtype)
+    w.new(f"tl.load({_scratch(w, dtype, shape)})", shape, dtype)
 
 
 def chosen_pointers(w: Writer) -> None:
@@ -141,7 +146,7 @@ def compose(w: Writer) -> None:
         w.line(f"one = tl.broadcast_to(one, {shape})")
         w.line(f"other = tl.broadcast_to(other + tl.zeros({kept}, tl.{dtype}), {shape})")
     else:
-        flat = f"tuple([each.reshape({math.prod(shape)}) for each in {pair}])"
+        flat = f"tuple([block.reshape({math.prod(shape)}) for block in {pair}])"
         w.line(f"one, other = tl.reduce({flat}, 0, composed)")
         w.line(f"one, other = tl.zeros({shape}, tl.{dtype}) + one, tl.zeros({shape}, tl.{dtype}) + other")
     w.new("one", shape, dtype)
@@ -213,6 +218,7 @@ def through_float8(w: Writer) -> None:
 
 
 def masked_histogram(w: Writer) -> None:
+    """Counts the elements that a mask selects."""
     name, shape, _ = w.pick(lambda shape, dtype: dtype == "int32")
     flat = f"{name}.reshape({math.prod(shape)})"
     w.new(f"tl.histogram({flat} & 31, 32, mask=({flat} & {w.random.choice([1, 4])}) != 0)", (32,), "int32")
@@ -221,7 +227,7 @@ def masked_histogram(w: Writer) -> None:
 def sums(w: Writer) -> None:
     """Adds products in a loop, to sums that the loop carries."""
     m, k, n = (1 << w.random.randint(0, 5) for _ in range(3))
-    dtype = w.random.choice([each for each in w.dtypes if each in ("int32", "float32", "int8", "float16", "bfloat16")])
+    dtype = w.random.choice([kind for kind in w.dtypes if kind in ("int32", "float32", "int8", "float16", "bfloat16")])
     wide = "int32" if dtype.startswith("int") else "float32"
     if w.depth > 1 or (w.is_rough and wide == "float32"):
         return
@@ -256,7 +262,7 @@ def swap(w: Writer) -> None:
 
 
 def until(w: Writer) -> None:
-    """Loops while a reduction of the carried block, and a count, have some value."""
+    """Loops while a condition on a reduction of the carried block holds, at most n % 5 times."""
     name, shape, dtype = w.pick(lambda _, dtype: dtype in ("int32", "uint32"))
     if dtype not in ("int32", "uint32") or w.depth > 2:
         return

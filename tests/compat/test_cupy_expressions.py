@@ -16,7 +16,7 @@ pytestmark = pytest.mark.pure
 def body_of(text: str, dtype: str = "float32") -> list[str]:
     """The lines of the kernel for `T x, raw T w` and `T z`."""
     scope = Scope(typedefs={"T": np.dtype(dtype)})
-    whole = kernel_text(text, parameters_of("T x, raw T w"), parameters_of("T z"), (True, True), (dtype,) * 3, scope)
+    whole = kernel_text(text, parameters_of("T x, raw T w"), parameters_of("T z"), (1, 1), (dtype,) * 3, scope)
     assert whole.startswith("def kernel_of_text(p_z, p_x, p_w, _n):\n    i = _global_id(0)\n    if i < _n:\n")
     return [line[8:] for line in whole.splitlines()[3:]]
 
@@ -66,7 +66,7 @@ def test_errors(text: str, message: str) -> None:
 
 def _arguments() -> tuple:  # type: ignore[type-arg]
     ins, outs = tuple(parameters_of("T x, raw T w")), tuple(parameters_of("T z"))
-    return ins, outs, (True, True), ("float32",) * 3, (("T", "float32"),)
+    return ins, outs, (1, 1), ("float32",) * 3, (("T", "float32"),)
 
 
 def test_arguments_of_kernels() -> None:

@@ -1,25 +1,16 @@
-"""Tensors of the device: copies, views, storages, updates in place, saving, and errors."""
+"""Tensors of the device: copies, dtypes, modules, random numbers, operators on the host, and errors."""
 
 from __future__ import annotations
 
-import copy
-import io
-import pickle
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
 
-import numpy as np
 import pytest
 import torch
 
 import vkcompute as vc
-import vkcompute.compat.triton as triton
-import vkcompute.compat.triton.language as tl
-from vkcompute.torch import FallbackWarning, array_of, from_array
+from vkcompute.torch import FallbackWarning
 
 DTYPES = [
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
@@ -42,75 +33,6 @@ def test_tensors_without_axes_and_without_elements(shape: tuple[int, ...]) -> No
     host = torch.ones(shape)
     result = ((host.to("vk") + 1) * 2).sum(tuple(range(len(shape))))
     assert torch.equal(result.cpu(), ((host + 1) * 2).sum(tuple(range(len(shape)))))
-
-
-def test_views_write_to_one_storage() -> None:
-    def program(x: torch.Tensor) -> torch.Tensor:
-        x[1:3].t()[::2].fill_(1)
-        x.view(-1)[:3].add_(5)
-        x.as_strided((2, 2), (6, 1), 14).mul_(3).sub_(1)
-        x[:, 1] = x[:, 0]
-        x[1:] += x[:-1].clone()
-        return x
-
-    assert torch.equal(program(torch.zeros(4, 6, device="vk")).cpu(), program(torch.zeros(4, 6)))
-
-
-def test_a_lazy_result_is_not_changed_by_a_later_update_of_its_operand() -> None:
-    x = torch.ones(5, device="vk")
-    y, view = x * 2, x[1:]
-    view.add_(1)
-    x.zero_()
-    assert y.cpu().tolist() == [2] * 5
-    assert view.cpu().tolist() == [0] * 4
-
-
-def test_a_clone_has_memory_of_its_own() -> None:
-    x = torch.ones(3, device="vk")
-    y = x.clone()
-    y[0] = 7
-    x[1] = 5
-    assert (x.tolist(), y.tolist()) == ([1, 5, 1], [7, 1, 1])
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: x.roll(0, 0), lambda x: x + 0, lambda x: x.sum(0), lambda x: x.clone(), lambda x: x.amax(0),
-        lambda x: x.flip(0), lambda x: torch.cat([x]), lambda x: x.pow(1), lambda x: +x * 1,
-        lambda x: x.to(torch.float32, copy=True), lambda x: x.clamp(-9), lambda x: x.cumsum(0), lambda x: x.round(),
-    ],
-)  # fmt: skip
-def test_results_share_no_memory_with_operands(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    x = torch.ones(1, 3, device="vk")
-    y = function(x)
-    before = y.tolist()
-    x[0, 1] = 7
-    assert y.tolist() == before
-    y.view(-1)[0] = 5
-    assert x.tolist() == [[1, 7, 1]]
-
-
-def test_out_is_resized_and_may_be_strided() -> None:
-    x = torch.arange(6.0, device="vk").view(2, 3)
-    out = torch.empty(0, device="vk")
-    torch.add(x, 1, out=out)
-    strided = torch.zeros(3, 2, device="vk").t()
-    torch.mul(x, 2, out=strided)
-    assert torch.equal(out.cpu(), x.cpu() + 1)
-    assert (torch.equal(strided.cpu(), x.cpu() * 2), strided.stride()) == (True, (1, 2))
-
-
-def test_sequences_are_written_to_a_part_of_another_tensor() -> None:
-    for write in (
-        lambda out: torch.linspace(0, 3, 4, out=out),
-        lambda out: torch.arange(0, 4, out=out),
-        lambda out: torch.logspace(0, 3, 4, 2.0, out=out),
-    ):
-        host, device = torch.full((2, 3), 9.0), torch.full((2, 3), 9.0, device="vk")
-        write(host[:, 1:])
-        write(device[:, 1:])
-        torch.testing.assert_close(device.cpu(), host)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool, torch.float64, torch.complex64], ids=str)
@@ -141,18 +63,6 @@ def test_channels_last_images_keep_their_order() -> None:
     torch.testing.assert_close(result.cpu(), host.relu() * 2)
 
 
-def test_set_and_resize() -> None:
-    x = torch.arange(6.0, device="vk")
-    y = torch.empty(0, device="vk").set_(x.untyped_storage(), 1, (2, 2), (2, 1))
-    assert y.tolist() == [[1, 2], [3, 4]]
-    x.resize_(3)
-    assert x.tolist() == [0, 1, 2]
-    x.resize_(8)
-    assert x[:6].tolist() == [0, 1, 2, 3, 4, 5]
-    with pytest.raises(RuntimeError, match="out of bounds"):
-        torch.ones(3, device="vk").as_strided((4,), (1,))
-
-
 def test_conjugate_and_negative_views() -> None:
     host = torch.tensor([1 + 2j, 3 - 4j])
     x = host.to("vk")
@@ -161,34 +71,6 @@ def test_conjugate_and_negative_views() -> None:
     assert torch.equal(x.conj().imag.cpu(), host.conj().imag)
     x.conj().copy_(host.to("vk"))
     assert torch.equal(x.cpu(), host.conj().resolve_conj())
-
-
-def test_tensors_are_saved_copied_and_pickled() -> None:
-    model = torch.nn.Linear(3, 2).to("vk")
-    file = io.BytesIO()
-    torch.save(model.state_dict(), file)
-    for location in ("cpu", "vk", None):
-        file.seek(0)
-        loaded = torch.load(file, map_location=location)
-        assert loaded["weight"].device.type == (location or "vk")
-        assert torch.equal(loaded["weight"].cpu(), model.weight.detach().cpu())
-    x = torch.arange(6.0, device="vk")
-    part = pickle.loads(pickle.dumps(x[2:5]))
-    assert (part.tolist(), part.device.type) == ([2, 3, 4], "vk")
-    assert copy.deepcopy(model).bias.tolist() == model.bias.tolist()
-
-
-def test_storages_that_were_resized_are_saved_as_far_as_they_are_visible() -> None:
-    for device in "cpu", "vk":
-        x, file = torch.arange(10.0, device=device), io.BytesIO()
-        x.untyped_storage().resize_(20)
-        part = torch.empty(0, device=device).set_(x.untyped_storage(), 0, (5,), (1,))
-        assert part.untyped_storage().clone().nbytes() == 20
-        torch.save(part, file)
-        file.seek(0)
-        loaded = torch.load(file)
-        assert loaded.tolist() == [0, 1, 2, 3, 4]
-        assert loaded.untyped_storage().nbytes() == 20
 
 
 def test_modules_keep_their_parameters_and_ties() -> None:
@@ -214,34 +96,6 @@ def test_parameters_with_weak_references_are_loaded_and_converted() -> None:
     layer = torch.nn.Linear(2, 2)
     known = weakref.ref(layer.weight)
     assert layer.half().weight is known()
-
-
-def test_arrays_and_tensors_share_memory() -> None:
-    array = vc.default_runtime().array(np.arange(4, dtype=np.float32))
-    x = from_array(array)
-    x.add_(1)
-    assert array.numpy().tolist() == [1, 2, 3, 4]
-    array[0] = 9
-    assert x.tolist() == [9, 2, 3, 4]
-    y = torch.ones(3, device="vk")
-    seen = array_of(y)
-    y.mul_(5)
-    assert seen.numpy().tolist() == [5, 5, 5]
-    with pytest.raises(TypeError, match="array_of takes"):
-        array_of(torch.ones(2))
-
-
-@triton.jit
-def doubled_bytes(x_ptr: Any, out_ptr: Any, N: tl.constexpr) -> None:
-    at = tl.arange(0, N)
-    tl.store(out_ptr + at, (tl.load(x_ptr + at).to(tl.float32) * 2).to(tl.float8e5))
-
-
-def test_block_programs_take_floats_of_8_bits() -> None:
-    x = torch.linspace(-3, 3, 16).to(torch.float8_e4m3fn)
-    out = torch.zeros(16, dtype=torch.float8_e5m2, device="vk")
-    doubled_bytes[(1,)](x.to("vk"), out, 16)
-    assert torch.equal(out.cpu().float(), (x.float() * 2).to(torch.float8_e5m2).float())
 
 
 def test_errors_name_devices_and_dtypes() -> None:
@@ -404,153 +258,3 @@ def test_states_of_random_numbers_are_restored() -> None:
     with torch.random.fork_rng(devices=[0], device_type="vk"):
         inside = torch.rand(3, device="vk")
     assert torch.equal(torch.rand(3, device="vk"), inside)
-
-
-def _fail(*_: Any) -> Any:
-    raise LookupError("no gradient")
-
-
-def test_exceptions_in_hooks_of_backward_are_raised() -> None:
-    def hooked(kind: str) -> None:
-        x = torch.ones(3, device="vk", requires_grad=True)
-        y = x * 2
-        if kind == "tensor":
-            y.register_hook(_fail)
-        elif kind == "accumulated":
-            x.register_post_accumulate_grad_hook(_fail)
-        elif kind == "before":
-            cast(Any, y.grad_fn).register_prehook(_fail)
-        else:
-            cast(Any, y.grad_fn).register_hook(_fail)
-        y.sum().backward()
-
-    for kind in ("tensor", "accumulated", "before", "after"):
-        with pytest.raises(LookupError, match="no gradient"):
-            hooked(kind)
-
-
-def test_exceptions_in_hooks_are_raised_in_the_thread_that_called_backward() -> None:
-    def failing(number: int) -> list[str]:
-        raised = []
-        for n in range(10):
-
-            def fail(_: Any, name: str = f"{number} {n}") -> Any:
-                raise LookupError(name)
-
-            x = torch.ones(3, device="vk", requires_grad=True)
-            y = x * 2
-            y.register_hook(fail)
-            try:
-                y.sum().backward()
-            except Exception as error:
-                raised.append(str(error))
-        return raised
-
-    with ThreadPoolExecutor(2) as threads:
-        results = list(threads.map(failing, range(2)))
-    assert results == [[f"{number} {n}" for n in range(10)] for number in range(2)]
-
-
-def test_a_hook_may_catch_the_exception_of_a_hook_of_its_own_backward() -> None:
-    def inner(gradient: Any) -> Any:
-        z = gradient.detach().requires_grad_()
-        with torch.enable_grad():
-            w = z * 2
-            w.register_hook(_fail)
-            with pytest.raises(LookupError, match="no gradient"):
-                w.sum().backward()
-        raise IndexError("outer")
-
-    for _ in range(3):  # PyTorch 2.10 took references that it did not own
-        x = torch.ones(3, device="vk", requires_grad=True)
-        y = x * 2
-        y.register_hook(inner)
-        with pytest.raises(IndexError, match="outer"):
-            y.sum().backward()
-
-
-def test_training_goes_on_after_an_exception_in_a_hook() -> None:
-    x = torch.ones(3, device="vk", requires_grad=True)
-    x.square().sum().backward()
-    assert cast(Any, x.grad).tolist() == [2.0, 2.0, 2.0]
-
-
-def test_kernels_and_functions_of_other_interfaces_take_tensors() -> None:
-    import vkcompute.compat.cupy as cp
-    import vkcompute.compat.cupyx as cupyx
-    import vkcompute.numpy as vnp
-    from vkcompute.compat.numba import cuda
-
-    @vc.kernel
-    def add_one(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        x[vc.global_id(0)] += 1
-
-    @cuda.jit
-    def add_two(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        x[cuda.grid(1)] += 2
-
-    @cupyx.jit.rawkernel()
-    def add_three(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        x[cupyx.jit.grid(1)] += 3
-
-    x = torch.arange(6.0, device="vk").reshape(2, 3)
-    view = x[1]
-    add_one[1, 3](view)
-    add_two[1, 3](view)
-    cp.asarray(view)[0] *= 10
-    x += 1
-    assert x.tolist() == [[1, 2, 3], [61, 8, 9]]
-    assert vnp.sum(x).item() == 84
-    assert cp.ElementwiseKernel("T x", "T y", "y = 10 * x", "scaled")(cp.asarray(view)).tolist() == [610, 80, 90]
-    add_three[1, 3](cp.asarray(view))
-    assert cuda.as_cuda_array(view).copy_to_host().tolist() == view.tolist() == [64, 11, 12]
-    assert cuda.to_device(x).copy_to_host().tolist() == x.tolist()
-    assert vnp.asarray(torch.ones(2)).tolist() == [1, 1]
-
-
-class Window:
-    """The elements of a tensor from an offset on, as FlagGems passes them to programs."""
-
-    def __init__(self, base: torch.Tensor, offset: int) -> None:
-        self.base, self.offset, self.dtype, self.device = base, offset, base.dtype, base.device
-
-    def data_ptr(self) -> int:
-        return self.base.data_ptr() + self.offset * self.dtype.itemsize
-
-    def untyped_storage(self) -> Any:
-        return self.base.untyped_storage()
-
-
-@triton.jit
-def doubled(x_ptr: Any, out_ptr: Any, N: tl.constexpr) -> None:
-    at = tl.arange(0, N)
-    tl.store(out_ptr + at, tl.load(x_ptr + at) * 2)
-
-
-def test_block_programs_take_addresses_of_the_device() -> None:
-    x, out = torch.arange(32, dtype=torch.float16, device="vk"), torch.zeros(32, dtype=torch.float16, device="vk")
-    for offset in (3, 7):  # the second launch has a plan
-        doubled[(1,)](Window(x[1:], offset), Window(out, offset), N=4)
-    wanted = torch.zeros(32)
-    wanted[3:7], wanted[7:11] = torch.arange(4, 8) * 2, torch.arange(8, 12) * 2
-    assert torch.equal(out.cpu().float(), wanted)
-
-
-@triton.jit
-def reversed_copy(x_ptr: Any, out_ptr: Any, N: tl.constexpr) -> None:
-    at = tl.arange(0, N)
-    tl.store(out_ptr + at, tl.load(x_ptr - at))
-
-
-def test_block_programs_go_back_from_addresses_of_the_device() -> None:
-    x = torch.arange(32, dtype=torch.float16, device="vk")
-    for last in (31, 5, 8):
-        out = torch.zeros(32, dtype=torch.float16, device="vk")
-        reversed_copy[(1,)](Window(x, last), Window(out, 16), N=4)
-        assert out.tolist() == [0] * 16 + [last, last - 1, last - 2, last - 3] + [0] * 12
-
-
-def test_wrappers_take_the_data_of_another_tensor() -> None:
-    wrapped = triton.reinterpret(torch.arange(8, dtype=torch.int16).reshape(2, 4), tl.uint16)
-    wrapped.data = wrapped.data[:, 1:]
-    assert (tuple(wrapped.shape), wrapped.stride(), wrapped.base.tolist()) == ((2, 3), (4, 1), [[1, 2, 3], [5, 6, 7]])

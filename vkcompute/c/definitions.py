@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from vkcompute.c import terms, types
-from vkcompute.c.scopes import Function, Lines, Parameter, Scope
+from vkcompute.c.scopes import DeviceFunction, Lines, Parameter, Scope
 from vkcompute.c.statements import StatementParser
 from vkcompute.c.terms import Term
 from vkcompute.errors import KernelError
@@ -38,7 +39,7 @@ class DefinitionParser(StatementParser):
     """Adds the definitions of a text to its scope."""
 
     def definitions(self) -> None:
-        """Passes the whole text."""
+        """Parses the whole text."""
         while self.peek().kind != "end":
             if self.passes("typedef"):
                 self._type(is_first=True)
@@ -48,7 +49,7 @@ class DefinitionParser(StatementParser):
                 self._definition()
 
     def _type(self, *, is_first: bool) -> None:
-        """Passes `typedef T name;` behind its first word, or `using name = T;`."""
+        """Parses `typedef T name;` or `using name = T;` behind its first word."""
         name = ""
         if not is_first:
             name = self.next().text
@@ -63,7 +64,7 @@ class DefinitionParser(StatementParser):
         self.scope.typedefs[name] = kind
 
     def _definition(self) -> None:
-        """Passes a function, or constants."""
+        """Parses a function, or constants of one type."""
         template = self._template()
         self._pass_specifiers()
         kind = None if self.passes("void") else self._type_of(template)
@@ -83,7 +84,7 @@ class DefinitionParser(StatementParser):
                 self.take("C", '"')
 
     def _template(self) -> list[str]:
-        """Returns the names of `template <typename T, class U>`; none without one."""
+        """Returns the names of `template <typename T, class U>`; none without a template."""
         names: list[str] = []
         if not self.passes("template"):
             return names
@@ -111,7 +112,7 @@ class DefinitionParser(StatementParser):
     # -- constants ----------------------------------------------------------------------------------------------------
 
     def _constants(self, kind: types.DType) -> None:
-        """Passes constants of a type, and tables of them."""
+        """Parses constants and tables of one type."""
         while not self.passes(";"):
             name = self.next().text
             if self.peek().text == "[":
@@ -123,7 +124,7 @@ class DefinitionParser(StatementParser):
                 self.take(",")
 
     def _table(self, name: str, kind: types.DType) -> None:
-        """Passes an array of constants, which is a constant of the kernel."""
+        """Parses an array of constants, and adds it to the module."""
         length, values = self.elements()
         if values is None:
             self.refuse()
@@ -138,20 +139,14 @@ class DefinitionParser(StatementParser):
     # -- functions ----------------------------------------------------------------------------------------------------
 
     def _function(self, result: types.DType | str | None, template: Sequence[str]) -> None:
-        """Passes a function, or its declaration without a body, which has no effect."""
+        """Parses a function, or a declaration without a body, which has no effect."""
         name = self.next().text
         parameters = self._parameters(template)
         self._pass_specifiers()
         if self.passes(";"):
             return
         body, scope = self._body(), self.scope.inside({})
-
-        def translate(bound: Mapping[str, types.DType]) -> str:
-            kinds = [bound[p.type] if isinstance(p.type, str) else p.type for p in parameters]
-            returned = bound[result] if isinstance(result, str) else result
-            return _translated(name, parameters, kinds, returned, body, scope.inside(bound))
-
-        function = Function(name, result, parameters, template, translate)
+        function = DeviceFunction(name, result, parameters, template, partial(_translated, body, scope))
         if not template:
             function.translated(())
         self.scope.functions.setdefault(name, []).append(function)
@@ -190,7 +185,7 @@ class DefinitionParser(StatementParser):
         return Parameter(name.text, kind, is_array, is_constant)
 
     def _body(self) -> str:
-        """Returns the text of the body that follows, and passes it."""
+        """Parses the body that follows, and returns its text."""
         self.take("{")
         start, depth = self.at, 1
         while depth:
@@ -219,24 +214,22 @@ class _BodyParser(StatementParser):
         return [f"return {value.text}"]
 
 
-def _translated(
-    name: str, parameters: Sequence[Parameter], kinds: Sequence[types.DType], result: types.DType | None, body: str,
-    scope: Scope,
-) -> str:  # fmt: skip
+def _translated(body: str, outer: Scope, function: DeviceFunction, bound: Mapping[str, types.DType]) -> str:
     """Adds the translation of a function to the module; returns its name in Python."""
-    for parameter, kind in zip(parameters, kinds, strict=True):
+    (kinds, result), scope = function.bound_types(bound), outer.inside(bound)
+    for parameter, kind in zip(function.parameters, kinds, strict=True):
         scope.declare(parameter.name, Term(f"v_{parameter.name}", kind), is_array=parameter.is_array)
         if parameter.is_array and parameter.is_constant:
             scope.constants |= {parameter.name}
     lines = _BodyParser(body, scope, result).lines() or ["pass"]
-    text = f"f{len(scope.module)}_{name}"
-    arguments = ", ".join([f"v_{parameter.name}" for parameter in parameters])
+    text = f"f{len(scope.module)}_{function.name}"
+    arguments = ", ".join([f"v_{parameter.name}" for parameter in function.parameters])
     scope.module.append("\n".join([f"def {text}({arguments}):", *[f"    {line}" for line in lines]]))
     return text
 
 
 def _known(name: str, term: Term) -> Term:
-    """Returns a term that is a constant."""
+    """Returns a term; raises KernelError if it is no constant."""
     if term.value is None:
         raise KernelError(f"the value of {name} is no constant; write it as a number, or in the text of the kernel")
     return term

@@ -9,7 +9,7 @@ import numpy as np
 
 from vkcompute.c import functions, terms, types
 from vkcompute.c.macros import preprocessed
-from vkcompute.c.scopes import Argument, Function, Scope
+from vkcompute.c.scopes import Argument, DeviceFunction, Scope
 from vkcompute.c.terms import Term
 from vkcompute.c.tokens import Token, UntranslatedError, character, number
 from vkcompute.errors import KernelError
@@ -271,7 +271,7 @@ class Parser:
             return self._atomic(name)
         term = terms.call(name, self._arguments())
         if term is None:
-            raise UntranslatedError(f"no function {name} is defined before, or translated; define it in the preamble")
+            raise UntranslatedError(f"no function {name} is defined before, or known; define it in the preamble")
         return term
 
     def _result(self, name: str) -> Term:
@@ -282,7 +282,7 @@ class Parser:
         return Term(text, kind)
 
     def call_of(self, name: str) -> tuple[str, types.DType | None]:
-        """Returns a call of a function of the text, whose name was passed, and the type of its result."""
+        """Returns the text of a call, which is parsed behind its name, and the type of its result."""
         given = self._template_arguments() if self.peek().text == "<" else []
         self.take("(")
         arguments: list[Argument] = []
@@ -311,7 +311,7 @@ class Parser:
             return Argument(self.scope.arrays[name], True, name in self.scope.constants)
         return Argument(self.expression())
 
-    def _overload(self, name: str, arguments: list[Argument]) -> Function:
+    def _overload(self, name: str, arguments: list[Argument]) -> DeviceFunction:
         """Returns the function of a name whose parameters are those arguments."""
         functions = self.scope.functions[name]
         if len(functions) == 1:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from vkcompute.c.tokens import Token, UntranslatedError, tokens_of
+from vkcompute.c.tokens import Token, UntranslatedError, require_count, tokens_of
 from vkcompute.errors import KernelError
 
 _DIRECTIVE = re.compile(r"^([ \t]*#.*)$", re.MULTILINE)
@@ -16,11 +16,11 @@ _HEADERS = frozenset(
     "cfloat climits cmath cstdint float.h limits limits.h math.h math_constants.h stdint.h cuda_fp16.h "
     "cupy/carray.cuh cupy/complex.cuh cupy/math_constants.h thrust/complex.h".split()
 )
-"""Headers whose names texts have without them."""
+"""Headers whose names are known to every text."""
 
 
 class Macro(NamedTuple):
-    """A macro: its parameters, None for one without parentheses, and the tokens that take its place."""
+    """A macro: its parameters, None without parentheses, and the tokens that replace it."""
 
     parameters: tuple[str, ...] | None
     tokens: tuple[Token, ...]
@@ -30,11 +30,11 @@ Macros = dict[str, Macro]
 
 
 def preprocessed(text: str, macros: Macros) -> list[Token]:
-    """Returns the tokens of a text, macros expanded; its own are added to `macros`.
+    """Returns the tokens of a text with its macros expanded, and adds its definitions to `macros`.
 
     Raises:
         UntranslatedError: a directive is not translated.
-        KernelError: a macro has another number of arguments.
+        KernelError: a macro gets another number of arguments.
     """
     if "#" not in text and not macros:
         return tokens_of(text)
@@ -49,7 +49,7 @@ def preprocessed(text: str, macros: Macros) -> list[Token]:
 
 
 def _direct(directive: str, macros: Macros) -> None:
-    """Obeys a directive."""
+    """Executes a directive, given without its `#`."""
     name, rest = [*directive.split(None, 1), "", ""][:2]
     if name == "define" and (match := _DEFINITION.fullmatch(rest.strip())):
         parameters = tuple([word.strip() for word in match[2][1:-1].split(",") if word.strip()]) if match[2] else None
@@ -80,9 +80,7 @@ def _expanded(tokens: Sequence[Token], macros: Mapping[str, Macro], hidden: froz
         arguments: dict[str, list[Token]] = {}
         if macro.parameters is not None:
             given, at = _arguments(token.text, tokens, at + 1)
-            if len(given) != len(macro.parameters):
-                n = len(macro.parameters)
-                raise KernelError(f"{token.text} takes {n} argument{'s' * (n != 1)}; got {len(given)}")
+            require_count(token.text, len(macro.parameters), len(given))
             arguments = {
                 name: _expanded(argument, macros, hidden)
                 for name, argument in zip(macro.parameters, given, strict=True)

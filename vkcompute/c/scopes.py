@@ -9,9 +9,11 @@ from typing import NamedTuple
 from vkcompute.c import types
 from vkcompute.c.macros import Macros
 from vkcompute.c.terms import Term, converted
+from vkcompute.c.tokens import require_count
 from vkcompute.errors import KernelError
 
 Lines = list[str]
+_Names = tuple[dict[str, Term], dict[str, Term], frozenset[str]]
 
 
 class Parameter(NamedTuple):
@@ -39,22 +41,22 @@ class Argument(NamedTuple):
 
 
 @dataclass
-class Function:
-    """A function of a text, which is translated for the types of each call of a template.
+class DeviceFunction:
+    """A function of a text, translated once for the types of a template's parameters.
 
     Attributes:
         name: its name in C.
         result: the type of its result, or the name of a parameter of the template; None for `void`.
         parameters: its parameters.
         template: the names of the template's parameters.
-        translate: returns the name in Python of the translation for types of the template's parameters.
+        translate: translates this function for types of the template's parameters; returns its name in Python.
     """
 
     name: str
     result: types.DType | str | None
     parameters: Sequence[Parameter]
     template: Sequence[str]
-    translate: Callable[[Mapping[str, types.DType]], str]
+    translate: Callable[[DeviceFunction, Mapping[str, types.DType]], str]
     _translations: dict[tuple[types.DType, ...], str] = field(default_factory=dict)
 
     def takes(self, arguments: Sequence[Argument]) -> bool:
@@ -76,21 +78,22 @@ class Function:
         Raises:
             KernelError: the arguments are not those of the function.
         """
-        if len(arguments) != len(self.parameters):
-            n = len(self.parameters)
-            raise KernelError(f"{self.name} takes {n} argument{'s' * (n != 1)}; got {len(arguments)}")
+        require_count(self.name, len(self.parameters), len(arguments))
         bound = self._bound(arguments, given)
-        texts = []
-        for parameter, argument in zip(self.parameters, arguments, strict=True):
-            kind = bound[parameter.type] if isinstance(parameter.type, str) else parameter.type
-            texts.append(self._passed(parameter, argument, kind))
-        result = bound[self.result] if isinstance(self.result, str) else self.result
-        return f"{self.translated(tuple(bound.values()))}({', '.join(texts)})", result
+        kinds, result = self.bound_types(bound)
+        pairs = zip(self.parameters, arguments, kinds, strict=True)
+        texts = ", ".join([self._passed(parameter, argument, kind) for parameter, argument, kind in pairs])
+        return f"{self.translated(tuple(bound.values()))}({texts})", result
+
+    def bound_types(self, bound: Mapping[str, types.DType]) -> tuple[list[types.DType], types.DType | None]:
+        """Returns the types of the parameters and of the result, for types of the template's parameters."""
+        kinds = [bound[p.type] if isinstance(p.type, str) else p.type for p in self.parameters]
+        return kinds, bound[self.result] if isinstance(self.result, str) else self.result
 
     def translated(self, kinds: tuple[types.DType, ...]) -> str:
         """Returns the name in Python of the translation for types of the template's parameters."""
         if kinds not in self._translations:
-            self._translations[kinds] = self.translate(dict(zip(self.template, kinds, strict=True)))
+            self._translations[kinds] = self.translate(self, dict(zip(self.template, kinds, strict=True)))
         return self._translations[kinds]
 
     def _bound(self, arguments: Sequence[Argument], given: Sequence[types.DType]) -> dict[str, types.DType]:
@@ -110,8 +113,9 @@ class Function:
     def _passed(self, parameter: Parameter, argument: Argument, kind: types.DType) -> str:
         """Returns the text of an argument."""
         if parameter.is_array != argument.is_array:
-            wanted = "an array" if parameter.is_array else "a number"
-            raise KernelError(f"{parameter.name} of {self.name} is {wanted}; pass {wanted}")
+            kinds = ("a number", "an array")
+            wanted, got = kinds[parameter.is_array], kinds[argument.is_array]
+            raise KernelError(f"{parameter.name} of {self.name} is {wanted}; got {got}; pass {wanted}")
         if not parameter.is_array:
             return converted(argument.term, kind).text
         if argument.term.type != kind:
@@ -132,8 +136,8 @@ class Scope:
 
     Attributes:
         functions: the functions of the text, by name; several of one name differ in their parameters.
-        macros: the macros.
-        module: lines of Python that precede the kernel, the translations of functions.
+        macros: the macros, by name.
+        module: lines of Python that precede the kernel: tables, and the translations of functions.
     """
 
     def __init__(
@@ -145,28 +149,28 @@ class Scope:
     ) -> None:
         self.names, self.arrays, self.typedefs = dict(names or {}), dict(arrays or {}), dict(typedefs or {})
         self.constants = constants
-        self.functions: dict[str, list[Function]] = {}
+        self.functions: dict[str, list[DeviceFunction]] = {}
         self.macros: Macros = {}
         self.module: Lines = []
 
     def inside(self, typedefs: Mapping[str, types.DType]) -> Scope:
-        """Returns the scope of a function: what is known here, and more types; `module` is the same list."""
+        """Returns the scope of a function: the names of this one, and more types; both have one `module`."""
         inner = Scope(self.names, self.arrays, self.typedefs | dict(typedefs), self.constants)
         inner.functions = {name: list(functions) for name, functions in self.functions.items()}
         inner.module = self.module
         return inner
 
     def declare(self, name: str, term: Term, *, is_array: bool = False) -> None:
-        """Gives a name a meaning, in the place of another."""
+        """Declares a variable or an array, which replaces another of this name."""
         self.names.pop(name, None)
         self.arrays.pop(name, None)
         (self.arrays if is_array else self.names)[name] = term
         self.constants -= {name}
 
-    def block(self) -> tuple[dict[str, Term], dict[str, Term], frozenset[str]]:
-        """Returns the names before a block, for `leave`."""
+    def snapshot(self) -> _Names:
+        """Returns the variables and arrays before a block, for `restore`."""
         return dict(self.names), dict(self.arrays), self.constants
 
-    def leave(self, before: tuple[dict[str, Term], dict[str, Term], frozenset[str]]) -> None:
-        """Forgets the names of a block."""
+    def restore(self, before: _Names) -> None:
+        """Drops the variables and arrays of a block."""
         self.names, self.arrays, self.constants = before

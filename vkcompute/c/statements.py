@@ -18,7 +18,7 @@ _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=
 _REFUSED = ("switch", "goto", "case", "default", "typedef", "struct", "static", "using", "template", "asm")
 _ONE = terms.constant(np.int32(1))
 _EFFECT = re.compile(r"\b(c_atomic_|f\d+_)\w+\(")
-"""A call that may do more than return a value."""
+"""The beginning of a call that may have effects."""
 
 
 class StatementParser(Parser):
@@ -56,7 +56,7 @@ class StatementParser(Parser):
         if token in handlers:
             return handlers[token]()
         if token == "return":
-            raise UntranslatedError("return stands in functions; of elements, write the statements behind it under if")
+            raise UntranslatedError("return is translated in functions only; put the statements behind it under if")
         if token in _REFUSED:
             self.refuse()
         lines = self._simple()
@@ -66,12 +66,12 @@ class StatementParser(Parser):
 
     def _block(self) -> Lines:
         self.take("{")
-        outer, lines = self.scope.block(), []
+        outer, lines = self.scope.snapshot(), []
         while not self.passes("}"):
             if self.peek().kind == "end":
                 self.refuse()
             lines += self._statement()
-        self.scope.leave(outer)
+        self.scope.restore(outer)
         return lines
 
     def _simple(self) -> Lines:
@@ -94,7 +94,7 @@ class StatementParser(Parser):
                 return lines
 
     def _effects(self) -> Lines:
-        """Translates an assignment, or an expression that stands for its effects."""
+        """Translates an assignment, or an expression for its effects."""
         name = self.peek().text
         functions = self.scope.functions.get(name, []) if self.peek(1).text in ("(", "<") else []
         if functions and all(function.result is None for function in functions):
@@ -136,12 +136,12 @@ class StatementParser(Parser):
         return f"{text} = {terms.converted(value, kind).text}"
 
     def _variable(self, name: str) -> str:
-        """Returns a variable of Python for a declaration, as a name may be declared in several blocks."""
+        """Returns a new variable of Python: a name may be declared in several blocks."""
         count = self._variables[name] = self._variables.get(name, 0) + 1
         return f"v_{name}" if count == 1 else f"v_{name}_{count}"
 
     def _local_array(self, name: str, kind: types.DType) -> Lines:
-        """Translates the declaration of an array, whose name was passed, as `float a[3] = {1, 2}`."""
+        """Translates the declaration of an array behind its name, as `float a[3] = {1, 2}`."""
         length, values = self.elements()
         text = self._variable(name)
         self.scope.declare(name, Term(text, kind), is_array=True)
@@ -153,7 +153,7 @@ class StatementParser(Parser):
         return lines + [f"{text}[{k}] = {terms.converted(value, kind).text}" for k, value in enumerate(values)]
 
     def elements(self) -> tuple[int, list[Term] | None]:
-        """Returns the length of a declared array, and its first values; None for one without."""
+        """Returns the length of a declared array, and its first values, or None without values."""
         self.take("[")
         length = None if self.peek().text == "]" else self.expression().value
         self.take("]")
@@ -227,9 +227,9 @@ class StatementParser(Parser):
         return lines
 
     def _scoped(self) -> Lines:
-        outer = self.scope.block()
+        outer = self.scope.snapshot()
         lines = self._statement()
-        self.scope.leave(outer)
+        self.scope.restore(outer)
         return lines
 
     def _loop(self, condition: str, step: Lines) -> Lines:
@@ -245,7 +245,7 @@ class StatementParser(Parser):
 
     def _for(self) -> Lines:
         self.take("for", "(")
-        outer = self.scope.block()
+        outer = self.scope.snapshot()
         lines = self._simple()
         self.take(";")
         condition = "True" if self.peek().text == ";" else terms.truth(self.expression()).text
@@ -253,7 +253,7 @@ class StatementParser(Parser):
         step = self._simple()
         self.take(")")
         lines += self._loop(condition, step)
-        self.scope.leave(outer)
+        self.scope.restore(outer)
         return lines
 
     def _do(self) -> Lines:
@@ -278,7 +278,7 @@ class StatementParser(Parser):
         if self.peek().kind != "end":
             self.take(";")
         if self._continuations[-1] == [""]:
-            raise KernelError("continue is outside of a loop")
+            raise KernelError("continue is outside of a loop; write return")
         return list(self._continuations[-1])
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.c import functions, types
+from vkcompute.c.tokens import require_count
 from vkcompute.c.types import BOOL, DType
 from vkcompute.errors import KernelError
 
@@ -198,8 +199,7 @@ _ARITY = {"fma": 3, **dict.fromkeys(
 
 
 def _counted(name: str, arguments: list[Term], n: int) -> list[Term]:
-    if len(arguments) != n:
-        raise KernelError(f"{name} takes {n} argument{'s' * (n > 1)}; got {len(arguments)}")
+    require_count(name, n, len(arguments))
     return arguments
 
 

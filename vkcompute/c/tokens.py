@@ -31,6 +31,12 @@ class UntranslatedError(NotImplementedError):
     """The text has parts of C that are not translated."""
 
 
+def require_count(name: str, n: int, got: int) -> None:
+    """Raises KernelError if a function or macro of n parameters gets another number of arguments."""
+    if got != n:
+        raise KernelError(f"{name} takes {n} argument{'s' * (n != 1)}; got {got}")
+
+
 class Token(NamedTuple):
     """A token: `kind` is "number", "name", "character", "sign", or "end"."""
 

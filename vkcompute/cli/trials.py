@@ -45,7 +45,7 @@ class Ask(Protocol):
 
 
 def _limit_s(name: str) -> float:
-    """A trial's limit under the present load: the one on an idle machine, times the processes that share a core."""
+    """Returns a trial's limit under the present load: that of an idle machine, times the processes per core."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return round(_TIMES_S.get(name, _TIME_S) * max(1.0, load / (os.cpu_count() or 1)), 1)
 

@@ -115,7 +115,7 @@ class Buffer:
         """Registers a reader, which is called back before the buffer is overwritten.
 
         Returns:
-            True if nobody can call it back, as the memory is lent to the host: it is to read the content at once.
+            True if the memory is lent to the host, which does not call back: the reader has to read at once.
         """
         readers = self.readers
         readers[reader] = None

@@ -158,7 +158,7 @@ def _storage_resizer(original: Any) -> Any:
 
 
 def _storage_copier(original: Any) -> Any:
-    """Returns UntypedStorage.copy_, which copies the visible part of a storage that was resized, as to save it."""
+    """Returns UntypedStorage.copy_, which copies only the visible part of a resized storage."""
 
     def copy(self: Any, source: Any, non_blocking: Any = None) -> Any:
         if not (_is_cut(self) or _is_cut(source)):
@@ -170,6 +170,7 @@ def _storage_copier(original: Any) -> Any:
 
 
 def _is_cut(storage: Any) -> bool:
+    """Returns True if a part of the memory of a storage is not visible, after `resize_`."""
     memory = getattr(storage, "_vk", None)  # storages of other devices have none
     return memory is not None and memory.visible_nbytes < memory.nbytes
 

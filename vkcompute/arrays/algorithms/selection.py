@@ -76,7 +76,7 @@ def _bits_of_both(word: Any) -> Any:
 
 @cache
 def _packing(itemsize: int) -> Any:
-    """Makes the kernel for masks of bytes that are given as words of 4 or 8 bytes."""
+    """Returns the kernel for masks of bytes that are given as words of 4 or 8 bytes."""
     bits_of = _bits_of_both if itemsize == 8 else _bits_of_bytes
 
     @kernel
@@ -116,9 +116,10 @@ def _store_selected(bits: Any, starts: Any, x: Any, out: Any, n_items: int, n: i
 
 @kernel
 def _store_all(bits: Any, starts: Any, x: Any, out: Any, n_items: int, n: int, length: int) -> None:
-    """Stores as `_store_selected`, by as many steps for every part: each element where the next selected one belongs.
+    """Stores as `_store_selected`, in the same number of steps for every part.
 
-    The next one replaces an element that is not selected. The last selected one ends the part.
+    Stores each element at the index of the next selected one, which replaces it unless it is selected.
+    Nothing is stored behind the last selected element of the part.
     """
     i = global_id(0)
     if i < n_items:

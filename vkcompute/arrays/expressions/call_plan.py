@@ -107,11 +107,11 @@ class CallPlan:
         expression = root.expression.on(None, origin)
         array = Array.lazy(runtime, root.shape, root.dtype, expression)
         origin.reader = reader = expression.reader
-        stays = lazy.fuses
+        stays_lazy = lazy.fuses
         for leaf in leaves:
             if (leaf._buffer or leaf.buffer).add_reader(reader):
-                stays = False
-        if not stays:
+                stays_lazy = False
+        if not stays_lazy:
             array.compute()
         return array
 
@@ -254,7 +254,7 @@ class Planned:
     ) -> tuple[Any, CallTrace | None]:
         """Returns the result of a call, and its trace; None where NumPy reports an overflow or the like.
 
-        A plan would not repeat the report. So it is for complex numbers, of which a conversion may drop a part.
+        A plan would not repeat the report. Complex numbers have no trace, as a conversion may drop a part of them.
         """
         if arrays:
             return traced(runtime, arrays, (), lambda: self._function(args, named))

@@ -188,7 +188,7 @@ def pending(
     array = Array.lazy(context, shape, dtype, expression)
     if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
         tracer.made(array)
-    reader, stays = expression.reader, fuses
+    reader, stays_lazy = expression.reader, fuses
     for operand in operands:
         if type(operand) is not Array:
             continue
@@ -201,8 +201,8 @@ def pending(
                 continue
         # in memory, also if another thread has computed it meanwhile
         if (operand._buffer or operand.buffer).add_reader(reader):
-            stays = False
-    if not stays:
+            stays_lazy = False
+    if not stays_lazy:
         array.compute()
     return array
 

@@ -125,7 +125,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
                 given[name] = _placed(what, value, runtime, values)
         if numbers and leading and not any(type(given[name]) is Array for name in names & given.keys()):
             given[leading[0]] = beside(given[leading[0]], values, runtime)
-        if any(isinstance(value, np.ndarray) for value in values):  # this call has no key
+        if any(isinstance(value, np.ndarray) for value in values):  # `plan` has no key for those
             return of_arrays(bound.args, bound.kwargs)
         return function(*bound.args, **bound.kwargs)
 

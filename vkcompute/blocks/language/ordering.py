@@ -123,7 +123,7 @@ def sort(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = False) -> 
 def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = True) -> Any:
     """The k greatest elements along the last axis, in descending order, or the k least in ascending order.
 
-    As in Triton, fewer elements than there are have at least 32 bits.
+    As in Triton, a result that is shorter than the axis has at least 32 bits per element.
     """
     shape = _last_axis(c, x, dim, "topk")
     if type(k) is not int or k < 1 or k & (k - 1) or k > shape[-1]:

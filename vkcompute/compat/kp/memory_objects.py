@@ -62,7 +62,7 @@ class HostView:
     def __init__(self, host: DeviceArray) -> None:
         self._host = host
         buffer, start, stop = host.span
-        memory = host.runtime.transfers.lend(buffer, start, stop - start, follows=False)
+        memory = host.runtime.transfers.lend(buffer, start, stop - start, synchronous=False)
         if memory is None:
             raise KomputeError(f"memory of {host.runtime.device} is not host-visible; use a storage tensor")
         self._memory = memory

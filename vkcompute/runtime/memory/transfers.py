@@ -99,14 +99,14 @@ class Transfers:
         finally:  # not a `with`, whose exit Ctrl-C could prevent
             self._active.pop(transfer, None)
 
-    def lend(self, buffer: Buffer, offset: int, nbytes: int, *, follows: bool = True) -> Bytes | None:
+    def lend(self, buffer: Buffer, offset: int, nbytes: int, *, synchronous: bool = True) -> Bytes | None:
         """As `mapped`, for writing, but the memory stays valid as long as the array or a view of it exists.
 
-        Nobody can tell when the host accesses it. So until then, work on the buffer finishes within the call that
-        launches it, and nothing that reads it is left to be computed later.
+        The host may access it at any time. So as long as it is lent, work on the buffer finishes within the call that
+        launches it, and expressions that read it are computed at once.
 
         Args:
-            follows: False if the host waits for work on the memory by itself.
+            synchronous: False if the host waits for work on the memory by itself.
         """
         holder = _Holder(buffer)
         if (tracer := self._scheduler.tracer()) is not None:
@@ -117,20 +117,20 @@ class Transfers:
             return None
         self._scheduler.require_written(buffer, offset, offset + nbytes)
         self._scheduler.device.lend(holder)
-        if follows:
-            self._follow(buffer, holder)
+        if synchronous:
+            self._make_synchronous(buffer, holder)
         # The pointer keeps the buffer alive, as numpy shortens chains of arrays.
         address = vk.ffi.cast("char*", buffer.address + offset)
         pointer = vk.ffi.gc(address, lambda _, holder=holder: None)
         return np.frombuffer(vk.ffi.buffer(pointer, nbytes), np.uint8)
 
-    def _follow(self, buffer: Buffer, holder: _Holder) -> None:
-        """Makes launches on a buffer wait for their end until the holder is gone; finishes those before."""
+    def _make_synchronous(self, buffer: Buffer, holder: _Holder) -> None:
+        """Finishes work on a buffer, and makes launches on it wait for their end as long as the holder exists."""
         with self._scheduler.device.lock:
             buffer.borrowers.append(weakref.ref(holder))
-            self._scheduler.history(buffer).watch()
+            self._scheduler.history(buffer).report_all()
             buffer.compute_readers()
-            self._scheduler.history(buffer)
+            self._scheduler.history(buffer)  # reports the work so far, for which `unlocked` waits
         self._scheduler.unlocked()
 
     def upload(self, data: HostArray, buffer: Buffer, offset: int) -> None:

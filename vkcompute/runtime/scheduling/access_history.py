@@ -44,8 +44,8 @@ class AccessHistory:
             an array of bool with an element per byte.
         other_uses: the latest task on each timeline before the last access by the host, or in a dropped segment.
         needs_pruning: True if there are many segments, and twice as many as the last `prune` left. So a buffer of a
-            thousand windows with unfinished work on each is not pruned anew for every task. True as well for memory
-            that is lent to the host: see `watch`.
+            thousand windows with unfinished work on each is not pruned anew for every task. Also True for memory
+            that is lent to the host: see `report_all`.
     """
 
     __slots__ = ("_limit", "_segments", "needs_pruning", "other_uses", "written")
@@ -57,14 +57,14 @@ class AccessHistory:
         self._limit = _MANY_SEGMENTS
         self.needs_pruning = False
 
-    def watch(self, *, watched: bool = True) -> None:
-        """Makes `register` call `renewed` for each access, or no longer."""
-        self._limit = -1 if watched else max(_MANY_SEGMENTS, 2 * len(self._segments))
-        self.needs_pruning = watched
+    def report_all(self, *, reports: bool = True) -> None:
+        """Makes `register` call `renewed` for each access; with `reports=False`, only where pruning is needed."""
+        self._limit = -1 if reports else max(_MANY_SEGMENTS, 2 * len(self._segments))
+        self.needs_pruning = reports
 
     @property
-    def is_watched(self) -> bool:
-        """True if each access is to be noted."""
+    def reports_all(self) -> bool:
+        """True if `register` calls `renewed` for each access."""
         return self._limit < 0
 
     def read(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
@@ -196,7 +196,7 @@ class AccessHistory:
 
         self.other_uses = self.last_uses()
         self._segments = [segment for segment in self._segments if not is_finished(segment)]
-        self.watch(watched=self.is_watched)
+        self.report_all(reports=self.reports_all)
 
     def __len__(self) -> int:
         return len(self._segments)

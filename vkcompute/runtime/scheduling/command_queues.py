@@ -45,25 +45,25 @@ class CommandQueues:
         if history is None:
             history = buffer.history = AccessHistory()
         elif history.needs_pruning:
-            if history.is_watched:
-                self._watch(buffer, history)
+            if history.reports_all:
+                self._note_use(buffer, history)
             if self.failure_of([(buffer, 0, buffer.nbytes)]) is None:
                 history.prune({queue.index: queue.poll_task() for queue in self.queues})
         return history
 
-    def _watch(self, buffer: Buffer, history: AccessHistory) -> None:
-        """Notes an access to memory that may be lent to the host, for which `unlocked` waits."""
+    def _note_use(self, buffer: Buffer, history: AccessHistory) -> None:
+        """Notes an access to memory that is lent to the host, for which `unlocked` waits; else ends the reports."""
         if buffer.is_lent:
             self._lent_uses[next(self._numbers)] = buffer
             self.is_ahead = True
         else:
-            history.watch(watched=False)
+            history.report_all(reports=False)
 
     def _finish_lent(self) -> None:
         """Waits for the work on memory that is lent to the host, which may access it next without a call.
 
         Raises:
-            the error of a task that was to write the memory.
+            Exception: the error of a failed task that was the last one to write the memory.
         """
         with self.device.lock:
             uses, last = {**self._lent_uses}, Dependencies()

@@ -36,7 +36,7 @@ from vkcompute.torch.storage import (
 _Layout = tuple[Any, ...]
 _all: weakref.WeakSet[Replayed] = weakref.WeakSet()
 _served: dict[int, tuple[weakref.ref[Memory], weakref.WeakSet[Replayed]]] = {}
-"""By the id of the memory of a model's first parameter, the programs that have been called with it."""
+"""Programs that were called with a model, by the id of the memory of its first parameter."""
 _MOST_LAYOUTS = 7
 """Recordings of a program; sizes that change more often would be recorded more often than they are replayed."""
 
@@ -44,10 +44,10 @@ _MOST_LAYOUTS = 7
 class Replayed:
     """A program of the host whose calls are replayed. One that cannot be recorded runs as it is.
 
+    Its recordings end with the model of its calls: Dynamo keeps a compiled graph for later models alike.
+
     Args:
         call: takes a list of tensors and integers, which it empties, and returns tensors, integers and None.
-
-    Its recordings end with a model that it was called for, as Dynamo keeps a compiled graph for later models alike.
 
     Attributes:
         recorded_layouts: layouts of arguments -> True if calls are replayed, False if they could not be recorded.
@@ -91,7 +91,7 @@ class Replayed:
         return [_output(output, owners) if isinstance(output, tuple) else output for output in outputs]
 
     def _note_model(self, tensors: list[Any]) -> None:
-        """Has the recordings dropped when the model of a call dies, for which its first parameter stands."""
+        """Drops the recordings once the model of a call is freed; its first parameter stands for it."""
         parameter = next((tensor for tensor in tensors if type(tensor) is torch.nn.Parameter), None)
         if parameter is None:
             return
@@ -103,9 +103,10 @@ class Replayed:
             self._model, programs = _served[key]
             programs.add(self)
 
-    def is_of_no_model(self) -> bool:
-        """True if no call had a parameter, as those of a backward pass of one layer."""
-        return self._model is None
+    @property
+    def has_model(self) -> bool:
+        """True if a call had a parameter; those of the backward pass of one layer have none."""
+        return self._model is not None
 
     def _record(self, layouts: tuple[_Layout, ...], arrays: list[Array]) -> list[Any]:
         """Runs the program on the memory of a recording; returns its results, tensors as `_output` takes them."""
@@ -128,10 +129,10 @@ def forget_all() -> None:
 
 
 def _forget_model(key: int, _: object) -> None:
-    """Drops the recordings of the programs of a model that is gone, and of those of no model: its gradients, maybe."""
+    """Drops the recordings of a freed model, and of programs without a model, as they may be its backward passes."""
     _, programs = _served.pop(key)
     for program in list(_all):
-        if program in programs or program.is_of_no_model():
+        if program in programs or not program.has_model:
             program.forget()
 
 

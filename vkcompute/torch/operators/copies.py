@@ -17,6 +17,7 @@ from vkcompute.torch.storage import runtime, store, values_of, view_of
 _to_copy = torch.library.get_kernel("aten::_to_copy", "CPU").call_boxed  # the same for all devices
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
 _NUMBERS = {float: torch.float64, complex: torch.complex128}
+"""Dtypes of numbers of Python, which keep all of their bits; PyTorch infers the others so."""
 
 
 @kernel("_to_copy")

@@ -159,7 +159,7 @@ def random(self: Any, *, generator: Any = None) -> Any:
 
 
 def _end(dtype: Any) -> int:
-    """Returns the number after the integers that a dtype holds exactly."""
+    """Returns the end of the range of integers that a dtype holds exactly, at most 2**63 - 1."""
     if dtype.is_floating_point:
         return int(2 ** (1 - int(np.log2(torch.finfo(dtype).eps))))
     return min((1 if dtype == torch.bool else torch.iinfo(dtype).max) + 1, 2**63 - 1)
