@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -129,3 +129,15 @@ def test_views_are_lent_after_what_is_to_read_the_memory_is_computed(gpu: vc.Run
     host[:] = 0
     for result, expected in zip(results, (HOST + 1, (HOST + 1).sum(), (HOST[::2] + 1) * 2), strict=True):
         assert np.allclose(result.numpy(), expected)
+
+
+def test_memory_is_lent_while_another_thread_asks_for_it(gpu: vc.Runtime) -> None:
+    buffer, owner = gpu.array(HOST).buffer, pytest.fixture  # any object
+
+    def lend() -> None:
+        buffer.borrowers = []
+        buffer.add_borrower(owner)
+
+    buffer.borrowers = [cast("Any", lend)]  # as another thread, between the steps of the next line
+    assert not buffer.is_lent
+    assert buffer.is_lent

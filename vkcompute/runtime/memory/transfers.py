@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -127,7 +126,7 @@ class Transfers:
     def _follow(self, buffer: Buffer, holder: _Holder) -> None:
         """Makes launches on a buffer wait for their end until the holder is gone; finishes those before."""
         with self._scheduler.device.lock:
-            buffer.borrowers.append(weakref.ref(holder))
+            buffer.add_borrower(holder)
             self._scheduler.history(buffer).watch()
             buffer.compute_readers()
             self._scheduler.history(buffer)
