@@ -358,3 +358,12 @@ def test_empty_tensors_for_results_are_resized(name: str) -> None:
     assert INTO[name](x.to("vk"), parts[1]) is parts[1]
     torch.testing.assert_close(parts[1].cpu(), parts[0])
     torch.testing.assert_close(device.cpu(), host)  # in the same memory
+
+
+def test_functions_of_reals_into_complex_numbers_are_real() -> None:
+    x = torch.tensor([-4.0, 0.0, 4.0])
+    for function in torch.sqrt, torch.reciprocal, torch.log:
+        host, device = (
+            function(y, out=torch.empty(3, dtype=torch.complex64, device=y.device)) for y in (x, x.to("vk"))
+        )
+        torch.testing.assert_close(device.cpu(), host, equal_nan=True)
