@@ -342,7 +342,7 @@ INTO: dict[str, Callable[..., Any]] = {
     "sum": lambda x, out: torch.sum(x, 1, out=out), "mean": lambda x, out: torch.mean(x, 0, keepdim=True, out=out),
     "norm": lambda x, out: torch.linalg.vector_norm(x, 2, 1, out=out), "amax": lambda x, out: torch.amax(x, 1, out=out),
     "cumsum": lambda x, out: torch.cumsum(x, 1, out=out), "mm": lambda x, out: torch.mm(x, x.t(), out=out),
-    "addmm": lambda x, out: torch.addmm(x.t()[:3, :3], x, x.t(), out=out), "tril": lambda x, out: torch.tril(x, out=out),
+    "addmm": lambda x, out: torch.addmm(x[:, :3], x, x.t(), out=out), "tril": lambda x, out: torch.tril(x, out=out),
     "logcumsumexp": lambda x, out: torch.logcumsumexp(x, 1, out=out), "cat": lambda x, out: torch.cat([x, x], out=out),
     "gather": lambda x, out: torch.gather(x, 1, torch.zeros(3, 2, dtype=torch.int64, device=x.device), out=out),
     "all": lambda x, out: torch.all(x > 0.2, 1, out=out), "argmax": lambda x, out: torch.argmax(x, 1, out=out),
