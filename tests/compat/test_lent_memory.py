@@ -13,6 +13,7 @@ import vkcompute as vc
 import vkcompute.compat.cupy as cp
 import vkcompute.numpy as vnp
 from vkcompute.compat.numba import cuda
+from vkcompute.core.buffer import Buffer
 
 pytestmark = pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
 N = 40_000
@@ -141,3 +142,24 @@ def test_memory_is_lent_while_another_thread_asks_for_it(gpu: vc.Runtime) -> Non
     buffer.borrowers = [cast("Any", lend)]  # as another thread, between the steps of the next line
     assert not buffer.is_lent
     assert buffer.is_lent
+
+
+def test_results_are_complete_where_another_thread_has_launched_them(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array, host = shared(gpu)
+    add = Buffer.add_reader
+
+    def add_and_compute(buffer: Buffer, reader: Any) -> bool:
+        is_lent = add(buffer, reader)
+        with gpu.device.lock:
+            buffer.compute_readers()  # as another thread that lends the memory, before it waits
+        return is_lent
+
+    monkeypatch.setattr(Buffer, "add_reader", add_and_compute)
+    for number in range(4):  # from the second on by plans
+        host[:] = number
+        result = array + 1
+        assert not gpu.scheduler.is_ahead
+        host[:] = 0
+        assert (result.numpy() == number + 1).all()
