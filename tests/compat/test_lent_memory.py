@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ import vkcompute as vc
 import vkcompute.compat.cupy as cp
 import vkcompute.numpy as vnp
 from vkcompute.compat.numba import cuda
+from vkcompute.core.buffer import Buffer
 
 pytestmark = pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
 N = 40_000
@@ -129,3 +130,36 @@ def test_views_are_lent_after_what_is_to_read_the_memory_is_computed(gpu: vc.Run
     host[:] = 0
     for result, expected in zip(results, (HOST + 1, (HOST + 1).sum(), (HOST[::2] + 1) * 2), strict=True):
         assert np.allclose(result.numpy(), expected)
+
+
+def test_memory_is_lent_while_another_thread_asks_for_it(gpu: vc.Runtime) -> None:
+    buffer, owner = gpu.array(HOST).buffer, pytest.fixture  # any object
+
+    def lend() -> None:
+        buffer.borrowers = []
+        buffer.add_borrower(owner)
+
+    buffer.borrowers = [cast("Any", lend)]  # as another thread, between the steps of the next line
+    assert not buffer.is_lent
+    assert buffer.is_lent
+
+
+def test_results_are_complete_where_another_thread_has_launched_them(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array, host = shared(gpu)
+    add = Buffer.add_reader
+
+    def add_and_compute(buffer: Buffer, reader: Any) -> bool:
+        is_lent = add(buffer, reader)
+        with gpu.device.lock:
+            buffer.compute_readers()  # as another thread that lends the memory, before it waits
+        return is_lent
+
+    monkeypatch.setattr(Buffer, "add_reader", add_and_compute)
+    for number in range(4):  # from the second on by plans
+        host[:] = number
+        result = array + 1
+        assert not gpu.scheduler.is_ahead
+        host[:] = 0
+        assert (result.numpy() == number + 1).all()

@@ -363,3 +363,34 @@ def test_images_of_bytes_are_resized_within_their_range(mode: str, antialias: bo
 def test_fractional_pooling_of_no_images() -> None:
     pooled = torch.nn.FractionalMaxPool3d(2, output_size=1).to("vk")(torch.ones(0, 4, 5, 5, 5, device="vk"))
     assert pooled.shape == (0, 4, 1, 1, 1)
+
+
+INTO: dict[str, Callable[..., Any]] = {
+    "sum": lambda x, out: torch.sum(x, 1, out=out), "mean": lambda x, out: torch.mean(x, 0, keepdim=True, out=out),
+    "norm": lambda x, out: torch.linalg.vector_norm(x, 2, 1, out=out), "amax": lambda x, out: torch.amax(x, 1, out=out),
+    "cumsum": lambda x, out: torch.cumsum(x, 1, out=out), "mm": lambda x, out: torch.mm(x, x.t(), out=out),
+    "addmm": lambda x, out: torch.addmm(x[:, :3], x, x.t(), out=out), "tril": lambda x, out: torch.tril(x, out=out),
+    "logcumsumexp": lambda x, out: torch.logcumsumexp(x, 1, out=out), "cat": lambda x, out: torch.cat([x, x], out=out),
+    "gather": lambda x, out: torch.gather(x, 1, torch.zeros(3, 2, dtype=torch.int64, device=x.device), out=out),
+    "all": lambda x, out: torch.all(x > 0.2, 1, out=out), "argmax": lambda x, out: torch.argmax(x, 1, out=out),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INTO)
+def test_empty_tensors_for_results_are_resized(name: str) -> None:
+    x, dtype = _a(3, 4), {"all": torch.bool, "argmax": torch.int64}.get(name, torch.float32)
+    host, device = (torch.arange(40, device=kind).to(dtype) for kind in ("cpu", "vk"))
+    parts = host[3:3], device[3:3]
+    INTO[name](x, parts[0])
+    assert INTO[name](x.to("vk"), parts[1]) is parts[1]
+    torch.testing.assert_close(parts[1].cpu(), parts[0])
+    torch.testing.assert_close(device.cpu(), host)  # in the same memory
+
+
+def test_functions_of_reals_into_complex_numbers_are_real() -> None:
+    x = torch.tensor([-4.0, 0.0, 4.0])
+    for function in torch.sqrt, torch.reciprocal, torch.log:
+        host, device = (
+            function(y, out=torch.empty(3, dtype=torch.complex64, device=y.device)) for y in (x, x.to("vk"))
+        )
+        torch.testing.assert_close(device.cpu(), host, equal_nan=True)

@@ -109,6 +109,7 @@ REFUSED: dict[str, Call] = {
     "a mask of integers": lambda t: torch.masked_select(t, t.long()),
     "random numbers beyond a byte": lambda t: t.byte().random_(0, 1000),
     "negative random numbers in a byte": lambda t: t.byte().random_(-3, 10),
+    "random numbers beyond float16": lambda t: t.half().random_(0, 100_000),
     "a number beyond a byte": lambda t: t.byte().masked_fill_(t > 0, 300),
     "a matrix of indices": lambda t: t.index_select(0, _zeros(t)),
     "a reflection beyond the image": lambda t: torch.nn.functional.pad(t[None, None], (3, 0, 0, 0), "reflect"),

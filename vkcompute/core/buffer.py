@@ -107,9 +107,11 @@ class Buffer:
     @property
     def is_lent(self) -> bool:
         """True as long as code of the host may access the memory without a call of the library."""
-        if self.borrowers:
-            self.borrowers = [borrower for borrower in self.borrowers if borrower() is not None]
-        return bool(self.borrowers)
+        return any(borrower() is not None for borrower in self.borrowers)
+
+    def add_borrower(self, holder: object) -> None:
+        """Registers the owner of a view of the host. Requires the device's lock: else another owner could be lost."""
+        self.borrowers = [*[borrower for borrower in self.borrowers if borrower() is not None], weakref.ref(holder)]
 
     def add_reader(self, reader: Reader) -> bool:
         """Registers a reader, which is called back before the buffer is overwritten.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
 import threading
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils import backend_registration
+from torch.utils._pytree import tree_map_only
 
 from vkcompute.errors import DtypeError, MissingFeature, OutOfDeviceMemory
 from vkcompute.torch import collectives, patches
@@ -94,9 +97,38 @@ def _add_kernels(library: Any) -> None:
         importlib.import_module(f"vkcompute.torch.operators.{name}")
     for name, function in KERNELS.items():
         if exists(name):
-            library.impl(name, _guarded(name, function), "PrivateUse1")
+            library.impl(name, _guarded(name, _resizing(name, function)), "PrivateUse1")
     importlib.import_module("vkcompute.torch.autocast").add_kernels(library)
     _loaded.append(importlib.import_module("vkcompute.torch.fallback").fall_back)
+
+
+def _resizing(name: str, function: Kernel) -> Kernel:
+    """Returns a kernel that gives empty tensors for results their shapes; for results of its own, PyTorch does."""
+    outs = [argument.name for argument in operator(name)._schema.arguments if argument.is_out]
+    if not outs:
+        return function
+
+    def run(*args: Any, **named: Any) -> Any:
+        out = named.get(outs[0])
+        if isinstance(out, torch.Tensor) and not out.numel():
+            _resize(name, args, named, outs)
+        return function(*args, **named)
+
+    return run
+
+
+def _resize(name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]) -> None:
+    """Resizes tensors for results, if PyTorch knows the shapes without the elements; else the kernel does it."""
+
+    def described(tensor: Any) -> Any:
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+
+    given, described_outs = tree_map_only(torch.Tensor, described, (tuple(args), dict(named)))
+    with contextlib.suppress(Exception):
+        operator(name)(*given, **described_outs)
+        for out in outs:
+            if named[out].shape != described_outs[out].shape:
+                named[out].resize_(described_outs[out].shape)
 
 
 def _guarded(name: str, function: Kernel) -> Kernel:

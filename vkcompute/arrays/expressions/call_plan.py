@@ -112,7 +112,7 @@ class CallPlan:
             if (leaf._buffer or leaf.buffer).add_reader(reader):
                 stays_lazy = False
         if not stays_lazy:
-            array.compute()
+            lazy.compute_now(array)
         return array
 
     def operands(self, origin: Origin) -> Sequence[Any]:

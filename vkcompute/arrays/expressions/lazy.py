@@ -203,8 +203,16 @@ def pending(
         if (operand._buffer or operand.buffer).add_reader(reader):
             stays_lazy = False
     if not stays_lazy:
-        array.compute()
+        compute_now(array)
     return array
+
+
+def compute_now(array: Array) -> None:
+    """Computes a new array that is not to stay lazy, as that of memory which the host may write to next."""
+    array.compute()
+    scheduler = array.runtime.scheduler
+    if scheduler.is_ahead:  # another thread that lends the memory may have computed it, without waiting yet
+        scheduler.unlocked()
 
 
 def inner(context: Context, shape: tuple[int, ...], dtype: np.dtype[Any], expression: Any) -> Array:

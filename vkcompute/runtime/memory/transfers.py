@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -127,7 +126,7 @@ class Transfers:
     def _make_synchronous(self, buffer: Buffer, holder: _Holder) -> None:
         """Finishes work on a buffer, and makes launches on it wait for their end as long as the holder exists."""
         with self._scheduler.device.lock:
-            buffer.borrowers.append(weakref.ref(holder))
+            buffer.add_borrower(holder)
             self._scheduler.history(buffer).report_all()
             buffer.compute_readers()
             self._scheduler.history(buffer)  # reports the work so far, for which `unlocked` waits

@@ -57,6 +57,7 @@ class CommandQueues:
             self._lent_uses[next(self._numbers)] = buffer
             self.is_ahead = True
         else:
+            buffer.borrowers = []
             history.report_all(reports=False)
 
     def _finish_lent(self) -> None:

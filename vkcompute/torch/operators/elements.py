@@ -50,9 +50,11 @@ def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
             _require_alike(row, self, out)
         if keeps and self.dtype in _INTEGERS and row in _ROUNDINGS:
             return out.copy_(self)
+        dtype = None if keeps else out.dtype
         if not keeps:
             require_cast(self.dtype if self.is_complex() else torch.get_default_dtype(), out)
-        dtype = None if keeps else out.dtype
+            if out.is_complex() and not self.is_complex():  # roots of negative numbers are NaN
+                dtype = self.dtype if self.is_floating_point() else torch.get_default_dtype()
         return elementwise(out, lambda x: apply(row, x), self, dtype=dtype)
 
     return run

@@ -137,11 +137,14 @@ def random_from(self: Any, from_: int, to: int | None, *, generator: Any = None)
     if not self.numel():
         return self
     stop = _end(self.dtype) if to is None else to
-    if not self.is_floating_point():
-        least = 0 if self.dtype == torch.bool else torch.iinfo(self.dtype).min
-        if from_ < least or stop > _end(self.dtype):
-            what = "from" if from_ < least else "to - 1"
-            raise RuntimeError(f"{what} is out of bounds for {name_of(self.dtype)}: {from_} to {stop}")
+    if self.is_floating_point():
+        end = int(torch.finfo(self.dtype).max) + 1
+        least = 1 - end
+    else:
+        end, least = _end(self.dtype), 0 if self.dtype == torch.bool else torch.iinfo(self.dtype).min
+    if from_ < least or stop > end:
+        what = "from" if from_ < least else "to - 1"
+        raise RuntimeError(f"{what} is out of bounds for {name_of(self.dtype)}: {from_} to {stop}")
     numbers = _Draw(generator)("integers", from_, stop, tuple(self.shape), np.int64)
     return store(self, numbers)
 

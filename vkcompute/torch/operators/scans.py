@@ -15,7 +15,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import axis_of, operand
+from vkcompute.torch.operands import axis_of, operand, resize_to
 from vkcompute.torch.storage import runtime, store, wrap
 
 
@@ -84,4 +84,5 @@ def logcumsumexp(self: Any, dim: int) -> Any:
 @kernel("_logcumsumexp.out")
 def logcumsumexp_into(self: Any, dim: int, *, out: Any) -> Any:
     """Computes the logarithms of cumulative sums of exponentials along an axis."""
+    resize_to(out, self.shape)
     return store(out, operand(logcumsumexp(self, dim)))
