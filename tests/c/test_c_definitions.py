@@ -20,6 +20,8 @@ VALUES = {"k": np.int32(-7), "f": np.float32(2.5), "d": np.float64(0.1)}
 CLIPPED = "template <typename A, class B> __device__ A clipped(A x, B low) { return x < low ? A(low) : x; }"
 SUM = "__device__ float sum(const float *a, int n) { float s = 0; for (int i = 0; i < n; i++) s += a[i]; return s; }"
 
+NEXT = "__device__ int next(int* c) { c[0] += 1; return c[0]; }"
+
 
 def run(definitions: str, text: str) -> Any:
     """The value of `z` after the statements of a text, of exactly its type."""
@@ -67,6 +69,24 @@ def run(definitions: str, text: str) -> Any:
         ("__device__ int g(int x) { int y[2] = {x}; { int y = 3; x += y; } return x + y[0]; }",
          "auto z = g(1);", np.int32(5)),
         ("", "auto z = 18446744073709551615;", np.uint64(2**64 - 1)),
+        ("", "int x = 1; { int x = 2; int x_2 = 7; x += x_2; } auto z = x;", np.int32(1)),
+        ("__device__ int g(int* a) { { int a = 3; a += 1; } return a[0]; }", "int a[1] = {5}; auto z = g(a);",
+         np.int32(5)),
+        ("", "const int N = 4; int a[N] = {1, 2}; a[3] = N; auto z = a[1] + a[2] + a[3];", np.int32(6)),
+        ("__device__ int g(int x) { static const int a[2] = {3, 4}; constexpr int N = 2; return a[x & 1] + N; }",
+         "(void)k; auto const x = g(1); auto z = x;", np.int32(6)),
+        (NEXT, "int c[1] = {}, a[4] = {}; a[next(c)] += 5; a[next(c)] = 7; auto z = c[0] + 10 * a[1] + 100 * a[2];",
+         np.int32(752)),
+        (NEXT, "int c[1] = {}, a[4] = {}; int x = a[next(c)] = next(c); auto z = x + 10 * a[2] + 100 * c[0];",
+         np.int32(211)),
+        ("", "int x = 3; int y = x++; int w = --x, v = x--; auto z = 1000 * y + 100 * w + 10 * v + x;", np.int32(3332)),
+        ("__device__ int g(int x) { return 1; } template <class A> __device__ int g(A x) { return 2; }",
+         "auto z = g<int>(k) + 10 * g(k) + 100 * g(f);", np.int32(212)),
+        ("__device__ int g(const float* x) { return 1; } __device__ int g(float x) { return 2; }",
+         "float a[1]; auto z = g(a) + 10 * g(f);", np.int32(21)),
+        ("#define F G\n#define G(x) ((x) * 2)", "auto z = F(F(k));", np.int32(-28)),
+        ("__device__ int g(int, float*); __device__ int g(int x, float* y, int) { return x; }",
+         "float a[1]; auto z = g(3, a, 1);", np.int32(3)),
     ],
 )  # fmt: skip
 def test_definitions(definitions: str, text: str, expected: Any) -> None:
@@ -78,7 +98,12 @@ def test_definitions(definitions: str, text: str, expected: Any) -> None:
     ("definitions", "text", "message"),
     [
         ("#ifdef A", "", "of C's directives.*got '#ifdef A'"),
-        ("#define S(x) #x", "", "without # and ##"),
+        ("#define S(x) #x", "", "without #, ## and"),
+        ("#define F(...) max(__VA_ARGS__)", "", r"without .* got '#define F"),
+        ("", "int n = 3; float a[n] = {1};", "the length of an array is a constant integer"),
+        ("", "const int n = 3; n = 4;", "n is constant"),
+        ("__device__ int g(int x) { return x; }", "int z = g<int>(1);", "g is no template of 1 type"),
+        ("", "int x = 3; int z = x++ + 1;", r"\+\+ and = within expressions"),
         ("#include <thrust/sort.h>", "", "thrust/sort.h"),
         ("#define F(x) x", "int z = F(1, 2);", "F takes 1 argument; got 2"),
         ("#define F(x) x", "int z = F(1;", r"the arguments of F have no end; add \)"),

@@ -67,3 +67,10 @@ def test_random_definitions(tmp_path: Path, seed: int) -> None:
     results = kernel(*[cp.asarray(table[name].copy()) for name in TYPES])
     for result, values in zip(results, expected, strict=True):
         np.testing.assert_array_equal(result.get(), values, err_msg=preamble + body)
+
+
+@pytest.mark.usefixtures("device")
+def test_functions_return_from_endless_loops() -> None:
+    preamble = "__device__ int g(int x) { while (1) { do { if (x > 5) return x; x += 3; } while (x < 3); x++; } }"
+    result = cp.ElementwiseKernel("int32 x", "int32 z", "z = g(x)", preamble=preamble)(cp.arange(9, dtype=np.int32))
+    np.testing.assert_array_equal(result.get(), [8, 9, 6, 7, 8, 9, 6, 7, 8])

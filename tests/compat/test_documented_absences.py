@@ -79,7 +79,7 @@ CUPY: dict[str, dict[str, Callable[[], Any]]] = {
     "Kernels in C": {
         "RawKernel f is a kernel in C.*in Python": lambda: cp.RawKernel("extern", "f"),
         "RawModule is code in C": lambda: cp.RawModule(code="x"),
-        r"without structs, references, and pointers.*write vc\.kernel": lambda: element("T* p = &x; y = *p"),
+        r"pointers that are no parameters.*write vc\.kernel": lambda: element("T* p = &x; y = *p"),
         "structs": lambda: element("y = x", preamble="struct P { float x; };"),
         "#ifdef A": lambda: element("#ifdef A\ny = A\n#endif"),
         "no after_loop": lambda: element("y = x", after_loop="y = 1"),

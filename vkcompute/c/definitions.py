@@ -173,16 +173,15 @@ class DefinitionParser(StatementParser):
             if not is_constant:
                 self.refuse()  # a reference, by which the function assigns
             self.next()
-        name = self.next()
-        if name.kind != "name":
-            self.at -= 1
+        name = self.next().text if self.peek().kind == "name" else ""  # declarations may leave it out
+        if self.peek().text not in ("[", ",", ")"):
             self.refuse()
         if self.passes("["):
             is_array = True
             if self.peek().text != "]":
                 self.expression()
             self.take("]")
-        return Parameter(name.text, kind, is_array, is_constant)
+        return Parameter(name, kind, is_array, is_constant)
 
     def _body(self) -> str:
         """Parses the body that follows, and returns its text."""
@@ -217,14 +216,19 @@ class _BodyParser(StatementParser):
 def _translated(body: str, outer: Scope, function: DeviceFunction, bound: Mapping[str, types.DType]) -> str:
     """Adds the translation of a function to the module; returns its name in Python."""
     (kinds, result), scope = function.bound_types(bound), outer.inside(bound)
-    for parameter, kind in zip(function.parameters, kinds, strict=True):
-        scope.declare(parameter.name, Term(f"v_{parameter.name}", kind), is_array=parameter.is_array)
+    names = [
+        f"v_{parameter.name}" if parameter.name else f"unused_{k}" for k, parameter in enumerate(function.parameters)
+    ]
+    for parameter, text, kind in zip(function.parameters, names, kinds, strict=True):
+        scope.declare(parameter.name, Term(text, kind), is_array=parameter.is_array)
         if parameter.is_array and parameter.is_constant:
             scope.constants |= {parameter.name}
     lines = _BodyParser(body, scope, result).lines() or ["pass"]
+    last = [line for line in lines if not line.startswith(" ")][-1]
+    if result is not None and last == "while True:":
+        lines.append(f"return {terms.constant(result.type(0)).text}")  # not reached, but demanded of kernels
     text = f"f{len(scope.module)}_{function.name}"
-    arguments = ", ".join([f"v_{parameter.name}" for parameter in function.parameters])
-    scope.module.append("\n".join([f"def {text}({arguments}):", *[f"    {line}" for line in lines]]))
+    scope.module.append("\n".join([f"def {text}({', '.join(names)}):", *[f"    {line}" for line in lines]]))
     return text
 
 

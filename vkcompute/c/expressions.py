@@ -51,7 +51,8 @@ class Parser:
         """Raises UntranslatedError, with the tokens that follow."""
         near = " ".join(token.text for token in self.tokens[self.at : self.at + 4])
         raise UntranslatedError(
-            f"C is translated without structs, references, and pointers that are no parameters; got {near!r}"
+            "C is translated without structs, switch, references, arrays of arrays, ++ and = within expressions, and "
+            f"pointers that are no parameters; got {near!r}"
         )
 
     def peek(self, ahead: int = 0) -> Token:
@@ -290,7 +291,7 @@ class Parser:
             arguments.append(self._argument())
             if self.peek().text != ")":
                 self.take(",")
-        return self._overload(name, arguments).called(arguments, given)
+        return self._overload(name, arguments, len(given)).called(arguments, given)
 
     def _template_arguments(self) -> list[types.DType]:
         self.take("<")
@@ -311,11 +312,13 @@ class Parser:
             return Argument(self.scope.arrays[name], True, name in self.scope.constants)
         return Argument(self.expression())
 
-    def _overload(self, name: str, arguments: list[Argument]) -> DeviceFunction:
-        """Returns the function of a name whose parameters are those arguments."""
-        functions = self.scope.functions[name]
+    def _overload(self, name: str, arguments: list[Argument], n_given: int) -> DeviceFunction:
+        """Returns the function of a name whose parameters are those arguments; of types for a template, a template."""
+        functions = [function for function in self.scope.functions[name] if len(function.template) >= n_given]
         if len(functions) == 1:
             return functions[0]
+        if not functions:
+            raise KernelError(f"{name} is no template of {n_given} type{'s' * (n_given > 1)}; write {name}(x)")
         alike = [function for function in functions if function.takes(arguments)]
         exact = [function for function in alike if not function.template] or alike
         if len(exact) != 1:

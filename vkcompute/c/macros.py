@@ -54,15 +54,15 @@ def _direct(directive: str, macros: Macros) -> None:
     if name == "define" and (match := _DEFINITION.fullmatch(rest.strip())):
         parameters = tuple([word.strip() for word in match[2][1:-1].split(",") if word.strip()]) if match[2] else None
         tokens = tokens_of(match[3])[:-1]
-        if not any(token.text == "#" for token in tokens):
+        if not any(token.text == "#" for token in tokens) and match[3][:1] != "(":
             macros[match[1]] = Macro(parameters, tuple(tokens))
             return
     if name == "undef":
         macros.pop(rest.strip(), None)
     elif name != "pragma" and not (name == "include" and rest.strip()[1:-1] in _HEADERS):
         raise UntranslatedError(
-            f"of C's directives, #define without # and ##, #undef, #pragma, and #include of a header of numbers are "
-            f"translated; got {'#' + directive!r}"
+            "of C's directives, #define without #, ## and ..., #undef, #pragma, and #include of a header of numbers "
+            f"are translated; got {'#' + directive!r}"
         )
 
 
@@ -86,8 +86,22 @@ def _expanded(tokens: Sequence[Token], macros: Mapping[str, Macro], hidden: froz
                 for name, argument in zip(macro.parameters, given, strict=True)
             }
         body = [part for word in macro.tokens for part in arguments.get(word.text, [word])]
-        result += _expanded(body, macros, hidden | {token.text})
+        expansion = _expanded(body, macros, hidden | {token.text})
+        if (
+            expansion
+            and at < len(tokens)
+            and tokens[at].text == "("
+            and _is_function(expansion[-1], macros, hidden | {token.text})
+        ):
+            tokens, at = [expansion.pop(), *tokens[at:]], 0  # its arguments follow
+        result += expansion
     return result
+
+
+def _is_function(token: Token, macros: Mapping[str, Macro], hidden: frozenset[str]) -> bool:
+    """Returns whether a token names a macro with parameters that is not expanded yet."""
+    macro = macros.get(token.text) if token.kind == "name" and token.text not in hidden else None
+    return macro is not None and macro.parameters is not None
 
 
 def _arguments(name: str, tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int]:

@@ -62,7 +62,8 @@ class DeviceFunction:
     def takes(self, arguments: Sequence[Argument]) -> bool:
         """Returns whether the types of arguments are those of the parameters."""
         return len(arguments) == len(self.parameters) and all(
-            isinstance(parameter.type, str) or parameter.type == argument.term.type
+            parameter.is_array == argument.is_array
+            and (isinstance(parameter.type, str) or parameter.type == argument.term.type)
             for parameter, argument in zip(self.parameters, arguments, strict=True)
         )
 

@@ -32,7 +32,8 @@ class StatementParser(Parser):
 
     def __init__(self, text: str, scope: Scope, end: str = "return") -> None:
         super().__init__(text, scope)
-        self._variables = {name: 1 for name, term in scope.names.items() if term.text.startswith("v_")}
+        known = {**scope.names, **scope.arrays}
+        self._variables = {name: 1 for name, term in known.items() if re.match(r"v\d*_", term.text)}
         self._continuations: list[Lines] = [[end]]
 
     def lines(self) -> Lines:
@@ -57,7 +58,9 @@ class StatementParser(Parser):
             return handlers[token]()
         if token == "return":
             raise UntranslatedError("return is translated in functions only; put the statements behind it under if")
-        if token in _REFUSED:
+        if token == "static" and self.peek(1).text in ("const", "constexpr"):
+            self.next()
+        elif token in _REFUSED:
             self.refuse()
         lines = self._simple()
         if self.peek().kind != "end":
@@ -79,13 +82,16 @@ class StatementParser(Parser):
         if self.peek().text in (";", ")") or self.peek().kind == "end":
             return []
         start = self.at
-        while self.peek().text in types.QUALIFIERS:
+        while self.peek().text in (*types.QUALIFIERS, "constexpr"):
             self.next()
-        if self.passes("auto"):
-            return self._declarations(None)
-        kind = self.type_name()
-        if kind is not None and self.peek().kind == "name":
-            return self._declarations(kind)
+        kind, is_auto = None, self.passes("auto")
+        if is_auto:
+            self._pass_qualifiers()
+        else:
+            kind = self.type_name()
+        if is_auto or (kind is not None and self.peek().kind == "name"):
+            words = {token.text for token in self.tokens[start : self.at]}
+            return self._declarations(kind, is_constant=not words.isdisjoint(("const", "constexpr")))
         self.at = start
         lines: Lines = []
         while True:
@@ -95,16 +101,17 @@ class StatementParser(Parser):
 
     def _effects(self) -> Lines:
         """Translates an assignment, or an expression for its effects."""
+        self.passes("(", "void", ")")
         name = self.peek().text
         functions = self.scope.functions.get(name, []) if self.peek(1).text in ("(", "<") else []
         if functions and all(function.result is None for function in functions):
             self.next()
             return [self.call_of(name)[0]]
         lines: Lines = []
-        term = self._assigned(lines)
+        term = self._assigned(lines, is_used=False)
         return lines if lines or not _EFFECT.search(term.text) else [term.text]
 
-    def _declarations(self, kind: types.DType | None) -> Lines:
+    def _declarations(self, kind: types.DType | None, *, is_constant: bool = False) -> Lines:
         lines: Lines = []
         while True:
             name = self.next()
@@ -126,19 +133,19 @@ class StatementParser(Parser):
                 self.refuse()
             else:
                 value = terms.constant(kind.type(0))
-            lines.append(self._declared(name.text, value, kind or value.type))
+            lines.append(self._declared(name.text, terms.converted(value, kind or value.type), is_constant=is_constant))
             if not self.passes(","):
                 return lines
 
-    def _declared(self, name: str, value: Term, kind: types.DType) -> str:
+    def _declared(self, name: str, value: Term, *, is_constant: bool) -> str:
         text = self._variable(name)
-        self.scope.declare(name, Term(text, kind))
-        return f"{text} = {terms.converted(value, kind).text}"
+        self.scope.declare(name, Term(text, value.type, value.value if is_constant else None))
+        return f"{text} = {value.text}"
 
     def _variable(self, name: str) -> str:
         """Returns a new variable of Python: a name may be declared in several blocks."""
         count = self._variables[name] = self._variables.get(name, 0) + 1
-        return f"v_{name}" if count == 1 else f"v_{name}_{count}"
+        return f"v_{name}" if count == 1 else f"v{count}_{name}"
 
     def _local_array(self, name: str, kind: types.DType) -> Lines:
         """Translates the declaration of an array behind its name, as `float a[3] = {1, 2}`."""
@@ -155,21 +162,28 @@ class StatementParser(Parser):
     def elements(self) -> tuple[int, list[Term] | None]:
         """Returns the length of a declared array, and its first values, or None without values."""
         self.take("[")
-        length = None if self.peek().text == "]" else self.expression().value
+        length = None if self.peek().text == "]" else self._length()
         self.take("]")
         values = None
         if self.passes("="):
             if self.peek().text != "{":
                 self.refuse()
             values = self._arguments()
-        length = len(values or []) if length is None else int(length)
+        length = len(values or []) if length is None else length
         if self.peek().text == "[" or length < max(1, len(values or [])):
             self.refuse()
         return length, values
 
+    def _length(self) -> int:
+        """Returns the constant that follows."""
+        term = self.expression()
+        if term.value is None or term.type.kind not in "biu":
+            raise KernelError("the length of an array is a constant integer, as 4, or as N after const int N = 4")
+        return int(term.value)
+
     # -- assignments --------------------------------------------------------------------------------------------------
 
-    def _assigned(self, lines: Lines) -> Term:
+    def _assigned(self, lines: Lines, *, is_used: bool = True) -> Term:
         """Adds the lines of an assignment, or of `++x` and the like; returns its value, or that of an expression."""
         start = self.at
         step = self.next().text if self.peek().text in ("++", "--") else ""
@@ -177,15 +191,17 @@ class StatementParser(Parser):
         if target is None:
             self.at = start
             return self.expression()
-        if step:
-            return self._stored(target, terms.binary(step[0], target, _ONE), lines)
-        sign = self.next().text
-        if sign in ("++", "--"):
-            if self.peek().text not in (";", ")", ",", ""):
-                self.refuse()  # the value before
-            return self._stored(target, terms.binary(sign[0], target, _ONE), lines)
-        value = self._assigned(lines)
-        return self._stored(target, value if sign == "=" else terms.binary(sign[:-1], target, value), lines)
+        sign = step or self.next().text
+        if sign not in ("++", "--"):
+            return self._stored(target, sign, self._assigned(lines), lines)
+        if self.peek().text not in (";", ")", ",", ""):
+            self.refuse()
+        if step or not is_used:
+            return self._stored(target, f"{sign[0]}=", _ONE, lines)
+        target = self._fixed(target, lines)
+        before = target._replace(text=self._kept(target.text, lines))
+        self._stored(target, f"{sign[0]}=", _ONE, lines)
+        return before
 
     def _target(self, *, is_stored: bool) -> Term | None:
         """Returns the variable or element that is assigned to; None if another expression follows."""
@@ -207,9 +223,28 @@ class StatementParser(Parser):
             raise KernelError(f"{name} is constant; assign to a result, or to a declared variable")
         return target
 
-    def _stored(self, target: Term, value: Term, lines: Lines) -> Term:
+    def _stored(self, target: Term, sign: str, value: Term, lines: Lines) -> Term:
+        """Adds an assignment; returns the target. An index with effects is computed once, after the value."""
+        if _EFFECT.search(target.text):
+            if _EFFECT.search(value.text):
+                value = Term(self._kept(value.text, lines), value.type)
+            target = self._fixed(target, lines)
+        value = value if sign == "=" else terms.binary(sign[:-1], target, value)
         lines.append(f"{target.text} = {terms.converted(value, target.type).text}")
         return target
+
+    def _fixed(self, target: Term, lines: Lines) -> Term:
+        """Returns a target whose index has no effects: a line before computes one that has."""
+        if not _EFFECT.search(target.text):
+            return target
+        array, _, index = target.text.partition("[")
+        return target._replace(text=f"{array}[{self._kept(index.removesuffix(']'), lines)}]")
+
+    def _kept(self, text: str, lines: Lines) -> str:
+        """Adds a line that keeps the value of an expression; returns its variable, which no name of C has."""
+        name = self._variable("")
+        lines.append(f"{name} = {text}")
+        return name
 
     # -- control flow -------------------------------------------------------------------------------------------------
 
