@@ -68,6 +68,17 @@ def test_types_beside_pythons_numbers() -> None:
     types_of_limits.interpret[(1,)](brains, single, single, single, single)
 
 
+@triton.jit
+def types_of_both(x_ptr, y_ptr):
+    x, y = tl.load(x_ptr + tl.arange(0, 16)), tl.load(y_ptr + tl.arange(0, 16))
+    tl.static_assert(tl.maximum(x, y).dtype == tl.float32 and tl.minimum(y, x).dtype == tl.float32)
+    tl.static_assert(tl.clamp(x, y, y).dtype == tl.float32)
+
+
+def test_bfloat16_beside_float16_is_float32_in_extremes() -> None:
+    types_of_both.interpret[(1,)](triton.reinterpret(np.ones(16, np.uint16), tl.bfloat16), np.ones(16, np.float16))
+
+
 # -- along axes -------------------------------------------------------------------------------------------------------
 
 

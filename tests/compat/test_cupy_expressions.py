@@ -41,7 +41,7 @@ def test_parameters() -> None:
 
 @pytest.mark.parametrize("text", ["z = *x", "z = w", "T *q = &z", "int a[2][3]", "z = w + 1"])
 def test_more_than_statements_is_refused(text: str) -> None:
-    with pytest.raises(NotImplementedError, match="without structs, .*and pointers"):
+    with pytest.raises(NotImplementedError, match="pointers that are no parameters"):
         compiled(text, *_arguments())
 
 

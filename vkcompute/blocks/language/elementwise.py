@@ -141,9 +141,8 @@ def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer
 
 
 def _extreme(c: BlockCompiler, name: str, x: Any, y: Any, propagate_nan: Any) -> Number:
-    x, y = _typed(c, x, y)
+    x, y = [_widened(c, value) for value in _typed(c, x, y)]
     kind = c.common_type(x, y).type
-    kind = FLOAT32 if kind is BFLOAT16 and c.is_users() else kind
     return emitted(c, f"{name}imum" if propagate_nan else f"f{name}", *c.alike(kind, x, y))
 
 
@@ -154,6 +153,12 @@ def _typed(c: BlockCompiler, *values: Any) -> list[Any]:
     kinds = [element_of(c.common_type(value, value).type) for value in values]
     pairs = zip(values, kinds, strict=True)
     return [value if isinstance(value, Number) else c.number(c.cast(value, kind)) for value, kind in pairs]
+
+
+def _widened(c: BlockCompiler, value: Any) -> Any:
+    """Gives elements of bfloat16 the type float32 in programs of users, before other types are looked at."""
+    is_brain = isinstance(value, Number) and element_of(value.value.type) is BFLOAT16
+    return c.number(c.cast(value, FLOAT32)) if is_brain and c.is_users() else value
 
 
 def emitted(c: BlockCompiler, name: str, *values: Value) -> Number:
