@@ -68,6 +68,8 @@ def run(definitions: str, text: str) -> Any:
         ("const int k = 4;", "auto z = k;", np.int32(-7)),
         ("__device__ int g(int x) { int y[2] = {x}; { int y = 3; x += y; } return x + y[0]; }",
          "auto z = g(1);", np.int32(5)),
+        ("__device__ complex<float> g(int *a) { a[0] += 1; return complex<float>(3, a[0]); }",
+         "int a[1] = {3}; auto z = norm(g(a)) + a[0];", np.float32(29)),
         ("", "auto z = 18446744073709551615;", np.uint64(2**64 - 1)),
         ("", "int x = 1; { int x = 2; int x_2 = 7; x += x_2; } auto z = x;", np.int32(1)),
         ("__device__ int g(int* a) { { int a = 3; a += 1; } return a[0]; }", "int a[1] = {5}; auto z = g(a);",

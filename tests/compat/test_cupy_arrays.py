@@ -15,6 +15,14 @@ import vkcompute.numpy as vnp
 pytestmark = pytest.mark.usefixtures("cupy_device")
 
 
+def test_an_empty_index_is_a_view() -> None:
+    x = cp.array(3.0)
+    view = x[()]
+    view += 1
+    x[()] *= 2
+    assert (float(x), float(view), view.shape) == (8, 8, ())
+
+
 def test_dtypes_are_cupys_and_those_of_vkcompute_stay() -> None:
     assert cp.zeros(3).dtype == (cp.array([1, 2]) / 2).dtype == cp.array([1.5]).dtype == np.float64
     assert cp.sqrt(cp.array([1], np.int8)).dtype == np.float16

@@ -163,6 +163,11 @@ def _erfcinv(x: Any) -> Any:
     return -math.sqrt(0.5) * _ndtri(0.5 * x)
 
 
+def _squared_size(z: Any) -> Any:
+    """The square of a complex number's absolute value, which C++ calls its norm."""
+    return z.real * z.real + z.imag * z.imag
+
+
 def _divide(x: Any, y: Any) -> Any:
     return x / y
 
@@ -197,8 +202,8 @@ NAMESPACE: dict[str, Any] = {
     "np": np, "math": math, "c_local": local, "c_fma": fma, "c_popcount": popcount, "c_clz": clz,
     "c_bit_reverse": bit_reverse,
     **{f"c{function.__name__}": function for function in (
-        _quotient, _round, _fdim, _rsqrt, _rcbrt, _exp10, _sinpi, _cospi, _normcdf, _erfcinv, _divide, _ffs, _as_int32,
-        _as_uint32, _as_float32, _as_int64, _as_float64,
+        _quotient, _round, _fdim, _rsqrt, _rcbrt, _exp10, _sinpi, _cospi, _normcdf, _erfcinv, _squared_size, _divide,
+        _ffs, _as_int32, _as_uint32, _as_float32, _as_int64, _as_float64,
     )},
 }  # fmt: skip
 """The names that translated texts use."""

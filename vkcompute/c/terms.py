@@ -241,5 +241,4 @@ def of_complex(name: str, term: Term) -> Term:
         raise KernelError(f"{name} takes a complex number; got {term.type.name}")
     if name == "arg":
         return Term(f"np.angle({term.text})", kind)
-    real, imaginary = of_complex("real", term), of_complex("imag", term)
-    return binary("+", binary("*", real, real), binary("*", imaginary, imaginary))
+    return Term(f"c_squared_size({term.text})", kind)

@@ -16,6 +16,7 @@ from vkcompute.arrays.functions import files
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.lifting import closed, lifted, opened
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.layout import is_empty
 
 _PROPERTIES = "T", "dtype", "flags", "nbytes", "ndim", "size", "strides"
 _OF_ARRAY = (
@@ -73,13 +74,18 @@ def _refused(other: Any) -> Any:
     raise TypeError(f"Unsupported type {type(other)}")
 
 
+def _indexed(array: Array, index: Any) -> Array:
+    """Returns `array[index]`; by `()`, a view of the element of an array without axes, as in CuPy."""
+    return array[... if is_empty(index) else index]
+
+
 def _install() -> None:
     """Sets the attributes of the class."""
     for name in _PROPERTIES:
         setattr(ndarray, name, _property(name))
     for name in ("real", "imag"):
         setattr(ndarray, name, _part(name))
-    setattr(ndarray, "__getitem__", lifted(Array.__getitem__, host=True))  # noqa: B010
+    setattr(ndarray, "__getitem__", lifted(_indexed, host=True))  # noqa: B010
     for name in _OF_ARRAY:
         setattr(ndarray, name, lifted(getattr(Array, name)))
     for name, value in methods().items():
