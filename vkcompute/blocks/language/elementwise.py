@@ -199,7 +199,9 @@ def minimum(c: BlockCompiler, x: Any, y: Any, propagate_nan: Any = PropagateNan.
 
 @block_function
 def clamp(c: BlockCompiler, x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
-    """The elements limited to a range."""
+    """The elements limited to a range; as in Triton, floats only."""
+    if c.is_users():
+        _require_floats(c, "clamp", x, min, max)
     return _extreme(c, "min", _extreme(c, "max", x, min, propagate_nan), max, propagate_nan)
 
 
@@ -213,10 +215,15 @@ def _floats(c: BlockCompiler, name: str, *values: Any, is_wide: bool = False) ->
         raise UnsupportedError(
             f"tl.{name} takes float32 and float64; got {describe(values[0])}; convert it, as x.to(tl.float32)"
         )
-    if kind.type.kind != "f":
+    _require_floats(c, name, *values)
+    return c.alike(kind.type, *values)
+
+
+def _require_floats(c: BlockCompiler, name: str, *values: Any) -> None:
+    """Raises UnsupportedError where values have no common type of floats."""
+    if c.common_type(*values).type.kind != "f":
         got = " and ".join(map(describe, values))
         raise UnsupportedError(f"tl.{name} takes floats; got {got}; convert, as x.to(tl.float32)")
-    return c.alike(kind.type, *values)
 
 
 def real_function(name: str, row: ElementFunction | None = None, *, is_method: bool = True) -> Any:
