@@ -23,6 +23,8 @@ _ENOUGH_S = 0.03  # a larger size is not tried
 _LOCAL, _CHAINS, _FLOPS = 256, 8, 2
 _GOAL_S = 0.02
 _TILE, _WARPS = 64, 4
+_MOST_STEPS = 512  # products of an invocation, with up to 64 iterations each: lavapipe runs at most 65,535
+_MOST_GROWTH = 16  # of the number of block programs, once the steps are the most
 _BY_DEVICE = {"clock": "device_ms"}
 """Marks rates over the same clock as `device_ms`; earlier reports lack it, and are compared with no others."""
 
@@ -174,17 +176,19 @@ def _matrices(dtype: str, session: Session) -> dict[str, Any]:
         raise Unavailable(f"no cooperative matrices of {dtype}")
     n = _TILE if with_matrices else _TILE // 2
     n_programs = 4 if gpu.device.physical.kind == "cpu" else 1024
+    most_programs = n_programs * _MOST_GROWTH
     unit = np.eye(n, dtype=np.float32)
     a: Any = gpu.array(_as(unit, dtype))
     a = triton.reinterpret(a, tl.bfloat16) if dtype == "bfloat16" else a
-    out, n_steps = gpu.empty((n_programs, n, n), sums), 8
+    n_steps = 8
     while True:
+        out = gpu.empty((n_programs, n, n), sums)
         call = partial(_products[(n_programs,)], a, a, out, n_steps, getattr(tl, sums), n, num_warps=_WARPS)
         call()
         took = device_seconds(call, gpu)
-        if took > _GOAL_S or n_steps >= 1 << 12:
+        if took > _GOAL_S or n_programs >= most_programs:
             break
-        n_steps *= 4
+        n_steps, n_programs = (n_steps * 4, n_programs) if n_steps < _MOST_STEPS else (n_steps, n_programs * 4)
     equal(out, np.broadcast_to((unit * n_steps).astype(sums), out.shape))
     rate = 2 * n**3 * n_programs * n_steps / took / 1e9
     return {"gop_per_s": rounded(rate), "cooperative": with_matrices, **_BY_DEVICE}
