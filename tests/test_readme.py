@@ -56,7 +56,7 @@ README_BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 def test_each_block_of_the_readme_runs_alone(number: int, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(README_BLOCKS[number], encoding="utf-8")
-    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    environ = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore:computing on a CPU"}
     done = subprocess.run(
         [sys.executable, str(path)], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
     )
