@@ -12,8 +12,8 @@ import torch
 from torch._prims_common import suggest_memory_format
 
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import resize_to
 from vkcompute.torch.operators.pooling import sent_back
+from vkcompute.torch.storage import resize_to
 
 Numbers = Sequence[int]
 

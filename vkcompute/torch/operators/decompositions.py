@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from vkcompute.torch.kernels import exists, kernel, operator
-from vkcompute.torch.operands import resize_to
+from vkcompute.torch.storage import copy_to
 
 _NAMES = (
     # activations and their gradients
@@ -67,8 +67,7 @@ def composed(name: str) -> Callable[..., Any]:
 def _written(out: Any, made: Any) -> Any:
     """Returns `out` with a result: a decomposition in float32 writes that of 16 bits to a copy of `out`."""
     if made is not out:
-        resize_to(out, made.shape)
-        out.copy_(made)
+        copy_to(out, made)
     return out
 
 
