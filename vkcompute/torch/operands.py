@@ -175,6 +175,12 @@ def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
     return axes if n_axes else ()
 
 
+def require_floats(name: str, tensor: Any, *more: Any) -> None:
+    """Raises NotImplementedError unless a tensor has floats, or one of more dtypes, as PyTorch's CPU computes them."""
+    if not tensor.is_floating_point() and tensor.dtype not in more:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{name_of(tensor.dtype)}'")
+
+
 def require_dtype(out: Any, dtype: Any) -> None:
     """Raises RuntimeError if a tensor for results has another dtype than these."""
     if out.dtype != dtype:

@@ -376,12 +376,21 @@ def complex_from_parts(real: Any, imag: Any, *, out: Any) -> Any:
     """Computes complex numbers from their parts."""
     if real.dtype != imag.dtype:
         raise RuntimeError(f"Expected both parts of one dtype, but got {real.dtype} and {imag.dtype}")
+    _require_complex(real, out)
     return elementwise(out, joined, *torch.broadcast_tensors(real, imag))
+
+
+def _require_complex(part: Any, out: Any) -> None:
+    """Raises RuntimeError if a tensor for results has not the complex numbers of these parts."""
+    if out.dtype != part.dtype.to_complex():
+        wanted, given = f"Complex{name_of(part.dtype)}", name_of(out.dtype)
+        raise RuntimeError(f"Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'")
 
 
 @kernel("polar.out")
 def polar(abs: Any, angle: Any, *, out: Any) -> Any:
     """Computes complex numbers from absolute values and angles."""
+    _require_complex(abs, out)
     return complex_from_parts(abs * torch.cos(angle), abs * torch.sin(angle), out=out)
 
 

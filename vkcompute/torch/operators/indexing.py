@@ -122,7 +122,9 @@ def index_select_into(self: Any, dim: int, index: Any, *, out: Any) -> Any:
         return out
     axis = axis_of(dim, self.dim())
     if not self.shape[axis]:
-        raise RuntimeError("index_select(): self indexing axis dim should be positive")
+        if self.dim() > 1:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
+        raise IndexError("index out of range in self")
     return store(out, _take(operand(self), indices_of(index).reshape(-1), axis))
 
 

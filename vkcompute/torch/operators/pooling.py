@@ -18,7 +18,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand
+from vkcompute.torch.operands import operand, require_floats
 from vkcompute.torch.operators.decompositions import composed
 from vkcompute.torch.storage import convert, runtime, store, wrap
 
@@ -233,6 +233,7 @@ def avg_pool3d(
     count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any,
 ) -> Any:  # fmt: skip
     """Computes the mean of each window of volumes."""
+    require_floats("avg_pool3d", self, torch.int64)
     if not out.numel():
         return out
     counts = _counts(3, kernel_size, stride, padding, (1,), self, ceil_mode)

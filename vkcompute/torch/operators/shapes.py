@@ -93,6 +93,8 @@ def flip(self: Any, dims: Sequence[int]) -> Any:
 @kernel("roll")
 def roll(self: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
     """Returns the elements shifted along axes, or of the flattened tensor."""
+    if not len(shifts):
+        raise RuntimeError("`shifts` required")
     if len(dims) != len(shifts) and (dims or len(shifts) != 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not self.numel():
