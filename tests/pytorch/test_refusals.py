@@ -121,6 +121,8 @@ REFUSED: dict[str, Call] = {
     "an empty result in an operand": lambda t: torch.where(t[:0, 0] > 0, t[:0], t[0, :0], out=t[0, :0]),
     "reals for complex numbers": lambda t: torch.complex(t, t, out=t.clone()),
     "wide complex numbers": lambda t: torch.polar(t, t, out=t.to(torch.complex128)),
+    "quotients of integers": lambda t: torch.addcdiv(t, t.long(), t.long(), out=t.clone()),
+    "weights of another dtype": lambda t: torch.nn.functional.nll_loss(t, _zeros(t[:, 0]), t[0].double()),
     "a roll without shifts": lambda t: t.roll((), (1,)),
     "adaptive means of integers": lambda t: torch.nn.functional.adaptive_avg_pool2d(t[None].long(), 2),
     "adaptive maxima of bytes": lambda t: torch.nn.functional.adaptive_max_pool2d(t[None].byte(), 1),

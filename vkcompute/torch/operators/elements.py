@@ -336,6 +336,8 @@ def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) 
 @kernel("addcdiv.out")
 def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) -> Any:
     """Computes self + value * tensor1 / tensor2."""
+    if tensor1.dtype in _INTEGERS and tensor2.dtype in _INTEGERS:
+        raise RuntimeError("Integer division with addcdiv is no longer supported; give it floats, as by .float()")
 
     def compute(x: Any, a: Any, b: Any, factor: Any) -> Any:
         return apply("add", x, apply("divide", a if value == 1 else apply("multiply", a, factor), b))

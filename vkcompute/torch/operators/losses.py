@@ -14,7 +14,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch import checks
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise, operand
+from vkcompute.torch.operands import elementwise, name_of, operand
 from vkcompute.torch.storage import copy_to, runtime, store, wrap
 
 _MEAN, _SUM = 1, 2  # at::Reduction
@@ -68,6 +68,8 @@ def nll_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, *, output: Any, total_weight: Any
 ) -> Any:
     """Computes the negative log likelihood of targets, and the sum of their weights."""
+    if weight is not None and weight.dtype != self.dtype:
+        raise RuntimeError(f"expected scalar type {name_of(self.dtype)} but found {name_of(weight.dtype)}")
     x = _with_batch(operand(self, wide(self.dtype)))
     if not x.size:
         total_weight.fill_(0)
