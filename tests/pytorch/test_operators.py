@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -373,18 +374,35 @@ INTO: dict[str, Callable[..., Any]] = {
     "logcumsumexp": lambda x, out: torch.logcumsumexp(x, 1, out=out), "cat": lambda x, out: torch.cat([x, x], out=out),
     "gather": lambda x, out: torch.gather(x, 1, torch.zeros(3, 2, dtype=torch.int64, device=x.device), out=out),
     "all": lambda x, out: torch.all(x > 0.2, 1, out=out), "argmax": lambda x, out: torch.argmax(x, 1, out=out),
+    "digamma": lambda x, out: torch.digamma(x, out=out), "pow": lambda x, out: torch.pow(x, 0, out=out),
+    "avg_pool": lambda x, out: torch._C._nn.avg_pool2d(x[None], 2, 1, out=out),
+    "addmv": lambda x, out: torch.addmv(x[:, 0], x, x[0], out=out),
+    "amin of all": lambda x, out: torch.amin(x, (0, 1), out=out),
+    "bmm of no terms": lambda x, out: torch.bmm(x[None, :, :0], x[None, :0], out=out),
+    "stack": lambda x, out: torch.stack([x, x], out=out), "softmax": lambda x, out: torch.softmax(x, 1, out=out),
+    "0-d index_add": lambda x, out: torch.index_add(x[0, 0], 0, _zeros(x, 1), x[0, 1], out=out),
 }  # fmt: skip
 
 
+def _zeros(like: torch.Tensor, n: int) -> torch.Tensor:
+    return torch.zeros(n, dtype=torch.int64, device=like.device)
+
+
+@pytest.mark.parametrize("length", [0, 3, 18])
 @pytest.mark.parametrize("name", INTO)
-def test_empty_tensors_for_results_are_resized(name: str) -> None:
+def test_tensors_for_results_get_their_shape(name: str, length: int) -> None:
     x, dtype = _a(3, 4), {"all": torch.bool, "argmax": torch.int64}.get(name, torch.float32)
     host, device = (torch.arange(40, device=kind).to(dtype) for kind in ("cpu", "vk"))
-    parts = host[3:3], device[3:3]
-    INTO[name](x, parts[0])
-    assert INTO[name](x.to("vk"), parts[1]) is parts[1]
+    parts = [memory[3 : 3 + 2 * length].view(-1, 2) if length else memory[3:3] for memory in (host, device)]
+    with warnings.catch_warnings(record=True) as expected:
+        warnings.simplefilter("always")
+        INTO[name](x, parts[0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert INTO[name](x.to("vk"), parts[1]) is parts[1]
     torch.testing.assert_close(parts[1].cpu(), parts[0])
     torch.testing.assert_close(device.cpu(), host)  # in the same memory
+    assert [str(warning.message)[:100] for warning in caught] == [str(warning.message)[:100] for warning in expected]
 
 
 def test_functions_of_reals_into_complex_numbers_are_real() -> None:

@@ -14,7 +14,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import TORCH, computed, wide
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.kernels import is_on_device
-from vkcompute.torch.storage import convert, covers_storage, memory_order, store, values_of
+from vkcompute.torch.storage import convert, covers_storage, memory_order, resize_to, store, values_of
 
 _is_alias_of = torch._C._is_alias_of
 
@@ -71,10 +71,10 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
         RuntimeError: a value shares memory with `out`, but is another view of it, or `out` has a narrower kind of
             elements.
     """
-    _fit(out, values)
     for value in values:
         if value is not out and isinstance(value, torch.Tensor) and _is_alias_of(out, value):
             _require_same_elements(out, value)
+    _fit(out, values)
     if not out.numel():
         return out
     if not out.is_contiguous() and covers_storage(out):
@@ -131,12 +131,19 @@ def _turned(value: Any, shape: Any, order: tuple[int, ...]) -> Any:
 
 
 def _fit(out: Any, values: Any) -> None:
-    """Gives `out` the shape of the result, if PyTorch has not."""
+    """Gives `out` the shape of the result, if PyTorch has not.
+
+    Raises:
+        RuntimeError: it has another shape, and is an operand.
+    """
     shape = out.shape
     for value in values:
         if isinstance(value, torch.Tensor) and value.shape != shape:
-            shapes = [other.shape for other in values if isinstance(other, torch.Tensor)]
-            resize_to(out, torch.broadcast_shapes(*shapes))
+            wanted = torch.broadcast_shapes(*[other.shape for other in values if isinstance(other, torch.Tensor)])
+            if wanted != shape and any(other is out for other in values):
+                given = f"output with shape {list(shape)} doesn't match the broadcast shape {list(wanted)}"
+                raise RuntimeError(given)
+            resize_to(out, wanted)
             return
 
 
@@ -168,13 +175,13 @@ def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
     return axes if n_axes else ()
 
 
+def require_floats(name: str, tensor: Any, *more: Any) -> None:
+    """Raises NotImplementedError unless a tensor has floats, or one of more dtypes, as PyTorch's CPU computes them."""
+    if not tensor.is_floating_point() and tensor.dtype not in more:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{name_of(tensor.dtype)}'")
+
+
 def require_dtype(out: Any, dtype: Any) -> None:
     """Raises RuntimeError if a tensor for results has another dtype than these."""
     if out.dtype != dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {dtype}, but got {out.dtype} instead")
-
-
-def resize_to(out: Any, shape: Any) -> None:
-    """Gives a tensor a shape, if it has another."""
-    if tuple(out.shape) != tuple(shape):
-        out.resize_(shape)

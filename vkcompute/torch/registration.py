@@ -110,7 +110,7 @@ def _resizing(name: str, function: Kernel) -> Kernel:
 
     def run(*args: Any, **named: Any) -> Any:
         out = named.get(outs[0])
-        if isinstance(out, torch.Tensor) and not out.numel():
+        if isinstance(out, torch.Tensor) and not out.numel() and not any(out is value for value in args):
             _resize(name, args, named, outs)
         return function(*args, **named)
 

@@ -8,6 +8,7 @@ elements replaces the array, so that updates in place fuse like others, and nobo
 from __future__ import annotations
 
 import itertools
+import warnings
 import weakref
 from collections.abc import Container, Sequence
 from typing import Any
@@ -328,20 +329,44 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def store(tensor: Any, result: Array) -> Any:
-    """Writes a result, converted and broadcast, to a tensor of the device, which is returned."""
+    """Writes a result, converted, to a tensor of the device, which gets its shape, and is returned."""
+    if result.shape != tensor.shape:
+        resize_to(tensor, result.shape)
     memory, shape = memory_of(tensor), tensor.shape
     if 0 in shape:
         return tensor
     if result.dtype is not array_dtype(tensor.dtype):
         result = convert(result, array_dtype(tensor.dtype))
     is_cut = memory.visible_nbytes < memory.nbytes  # by resize_
-    if memory.is_shared or is_cut or result.shape != shape or not covers_storage(tensor):
+    if memory.is_shared or is_cut or not covers_storage(tensor):
         _write(view_of(tensor), result)
         return tensor
     if not tensor.is_contiguous():
         result = result.transpose(memory_order(tensor))
     memory.replace(_exclusive(result))
     return tensor
+
+
+def resize_to(out: Any, shape: Sequence[int]) -> None:
+    """Gives a tensor for results a shape, if it has another; warns as PyTorch does if it has elements."""
+    if tuple(out.shape) == tuple(shape):
+        return
+    if out.numel():
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
+            f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
+            "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
+            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+            stacklevel=2,
+        )
+    out.resize_(shape)
+
+
+def copy_to(out: Any, result: Any) -> Any:
+    """Copies a tensor to one for results, which gets its shape, and is returned."""
+    resize_to(out, result.shape)
+    return out.copy_(result)
 
 
 def _write(target: Array, result: Array) -> None:

@@ -12,8 +12,9 @@ import torch
 from torch._prims_common import suggest_memory_format
 
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import resize_to
+from vkcompute.torch.operands import require_floats
 from vkcompute.torch.operators.pooling import sent_back
+from vkcompute.torch.storage import resize_to
 
 Numbers = Sequence[int]
 
@@ -44,6 +45,7 @@ def _along(x: Any, axis: int, matrix: Any) -> Any:
 
 def _means(n_axes: int) -> Callable[..., Any]:
     def run(self: Any, output_size: Numbers) -> Any:
+        require_floats(f"adaptive_avg_pool{n_axes}d", self)
         result = _wide(self)
         for axis, count in zip(range(-n_axes, 0), output_size, strict=True):
             if self.shape[axis] != count:
@@ -88,6 +90,7 @@ def _windows(lengths: tuple[int, ...], counts: tuple[int, ...]) -> Any:
 
 def _largest(n_axes: int) -> Callable[..., Any]:
     def run(self: Any, output_size: Numbers, *, out: Any, indices: Any) -> Any:
+        require_floats(f"adaptive_max_pool{n_axes}d", self)
         shape = (*self.shape[:-n_axes], *output_size)
         for tensor in (out, indices):
             resize_to(tensor, shape)

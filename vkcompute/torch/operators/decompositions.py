@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from vkcompute.torch.kernels import exists, kernel, operator
-from vkcompute.torch.operands import resize_to
+from vkcompute.torch.operands import require_floats
+from vkcompute.torch.storage import copy_to
 
 _NAMES = (
     # activations and their gradients
@@ -67,9 +68,19 @@ def composed(name: str) -> Callable[..., Any]:
 def _written(out: Any, made: Any) -> Any:
     """Returns `out` with a result: a decomposition in float32 writes that of 16 bits to a copy of `out`."""
     if made is not out:
-        resize_to(out, made.shape)
-        out.copy_(made)
+        copy_to(out, made)
     return out
+
+
+def _of_images(name: str) -> Callable[..., Any]:
+    """Returns the kernel of an interpolation, of which PyTorch has those of floats and bytes."""
+    compute = composed(name)
+
+    def run(self: Any, *args: Any, **named: Any) -> Any:
+        require_floats(name.partition(".")[0], self, torch.uint8)
+        return compute(self, *args, **named)
+
+    return run
 
 
 def _in_place(name: str) -> Callable[..., Any]:
@@ -83,4 +94,4 @@ for _name, _other in _IN_PLACE.items():
     kernel(_name)(_in_place(_other))
 for _name in _NAMES:
     if exists(_name):
-        kernel(_name)(composed(_name))
+        kernel(_name)((_of_images if "upsample" in _name else composed)(_name))

@@ -11,6 +11,7 @@ import torch
 from vkcompute.arrays.expressions.ufunc import apply, joined, where
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, name_of, require_cast
+from vkcompute.torch.storage import copy_to, resize_to
 
 _FLOATS = (
     "acos=arccos acosh=arccosh asin=arcsin asinh=arcsinh atan=arctan atanh=arctanh cos cosh erf erfc exp exp2 expm1 "
@@ -49,7 +50,7 @@ def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
         if row in _ALIKE:
             _require_alike(row, self, out)
         if keeps and self.dtype in _INTEGERS and row in _ROUNDINGS:
-            return out.copy_(self)
+            return copy_to(out, self)
         dtype = None if keeps else out.dtype
         if not keeps:
             require_cast(self.dtype if self.is_complex() else torch.get_default_dtype(), out)
@@ -204,9 +205,10 @@ def power(self: Any, exponent: Any, *, out: Any) -> Any:
     dtype = torch.result_type(self, exponent)
     if not isinstance(exponent, torch.Tensor):
         if exponent == 0:
+            resize_to(out, self.shape)
             return out.fill_(1)
         if exponent == 1:
-            return out.copy_(self)
+            return copy_to(out, self)
         if exponent == 2:
             return elementwise(out, lambda x: apply("square", x), self, dtype=dtype)
         if abs(exponent) == 0.5 and dtype in (torch.float32, torch.float64):  # as PyTorch does, NaN for -inf
@@ -236,7 +238,7 @@ def sign(self: Any, *, out: Any) -> Any:
     """Computes signs: -1, 0 or 1; 0 for NaN."""
     _require_alike("sign", self, out)
     if self.dtype == torch.bool:
-        return out.copy_(self)
+        return copy_to(out, self)
     if self.dtype.is_complex:
         return elementwise(out, lambda x: apply("sign", x), self)
     return elementwise(out, lambda x: where(apply("equal", x, x), apply("sign", x), 0), self)
@@ -281,6 +283,8 @@ def where_new(condition: Any, self: Any, other: Any) -> Any:
 def where_into(condition: Any, self: Any, other: Any, *, out: Any) -> Any:
     """Computes elements of self where the condition is true, else of other."""
     dtype = torch.result_type(self, other)
+    if out.dtype != dtype:
+        raise RuntimeError(f"Expected out type to be {name_of(dtype)} but got {name_of(out.dtype)}")
     values = [value if value.dtype == dtype else value.to(dtype) for value in (self, other)]
     return elementwise(out, where, _bool(condition), *values)
 
@@ -332,6 +336,8 @@ def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) 
 @kernel("addcdiv.out")
 def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) -> Any:
     """Computes self + value * tensor1 / tensor2."""
+    if tensor1.dtype in _INTEGERS and tensor2.dtype in _INTEGERS:
+        raise RuntimeError("Integer division with addcdiv is no longer supported; give it floats, as by .float()")
 
     def compute(x: Any, a: Any, b: Any, factor: Any) -> Any:
         return apply("add", x, apply("divide", a if value == 1 else apply("multiply", a, factor), b))
@@ -372,12 +378,21 @@ def complex_from_parts(real: Any, imag: Any, *, out: Any) -> Any:
     """Computes complex numbers from their parts."""
     if real.dtype != imag.dtype:
         raise RuntimeError(f"Expected both parts of one dtype, but got {real.dtype} and {imag.dtype}")
+    _require_complex(real, out)
     return elementwise(out, joined, *torch.broadcast_tensors(real, imag))
+
+
+def _require_complex(part: Any, out: Any) -> None:
+    """Raises RuntimeError if a tensor for results has not the complex numbers of these parts."""
+    if out.dtype != part.dtype.to_complex():
+        wanted, given = f"Complex{name_of(part.dtype)}", name_of(out.dtype)
+        raise RuntimeError(f"Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'")
 
 
 @kernel("polar.out")
 def polar(abs: Any, angle: Any, *, out: Any) -> Any:
     """Computes complex numbers from absolute values and angles."""
+    _require_complex(abs, out)
     return complex_from_parts(abs * torch.cos(angle), abs * torch.sin(angle), out=out)
 
 
@@ -386,7 +401,7 @@ def angle(self: Any, *, out: Any) -> Any:
     """Computes the angles of complex numbers; 0 or pi for real ones."""
     angles = angle_new(self)
     require_cast(angles.dtype, out)
-    return out.copy_(angles)
+    return copy_to(out, angles)
 
 
 @kernel("angle")
@@ -411,7 +426,7 @@ def erfinv(self: Any, *, out: Any) -> Any:
         for _ in range(2):
             y = y - (torch.erf(y) - x) * (math.sqrt(math.pi) / 2) * torch.exp(y * y)
     limit = torch.where(x.abs() == 1, x * math.inf, math.nan)
-    return out.copy_(torch.where(x.abs() < 1, y, limit))
+    return copy_to(out, torch.where(x.abs() < 1, y, limit))
 
 
 _ERFINV_NEAR = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
@@ -446,4 +461,4 @@ def digamma(self: Any, *, out: Any) -> Any:
     reflected = total - math.pi / torch.tan(math.pi * fraction)
     result = torch.where(given < 0.5, reflected, total)
     result = torch.where((given <= 0) & (fraction == 0), math.nan, result)
-    return out.copy_(torch.where(given == 0, -math.inf * torch.sign(1 / given), result))
+    return copy_to(out, torch.where(given == 0, -math.inf * torch.sign(1 / given), result))

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import resize_to
+from vkcompute.torch.storage import copy_to, resize_to
 
 
 def _elements(n_in: int, n_out: int, length: int, shift: Any) -> Any:
@@ -48,8 +48,7 @@ def fractional_max_pool(
 ) -> tuple[Any, Any]:
     """Computes the maxima of windows, and their indices."""
     for out, result in zip((output, indices), _pooled(self, kernel_size, output_size, random_samples), strict=True):
-        resize_to(out, result.shape)
-        out.copy_(result)
+        copy_to(out, result)
     return output, indices
 
 

@@ -9,8 +9,8 @@ import torch
 
 from vkcompute.arrays.functions import histograms
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
-from vkcompute.torch.storage import wrap
+from vkcompute.torch.operands import operand
+from vkcompute.torch.storage import copy_to, wrap
 
 
 @kernel("bincount")
@@ -43,8 +43,7 @@ def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 def histc_into(self: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any) -> Any:
     """Computes the numbers of elements in bins of equal width."""
     result = histc(self, bins, min, max)
-    resize_to(out, result.shape)
-    return out.copy_(result)
+    return copy_to(out, result)
 
 
 def _limits(limits: Sequence[float] | None) -> list[tuple[float, float]] | None:

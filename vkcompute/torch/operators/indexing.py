@@ -17,10 +17,10 @@ from vkcompute.torch.element_types import array_dtype, computed, wide
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import is_on_device, kernel
-from vkcompute.torch.operands import axis_of, elementwise, indices_of, number_of, operand, require_dtype, resize_to
+from vkcompute.torch.operands import axis_of, elementwise, indices_of, number_of, operand, require_dtype
 from vkcompute.torch.operators.decompositions import composed
 from vkcompute.torch.operators.scatters import index_sum, reduced
-from vkcompute.torch.storage import convert, runtime, store, values_of, view_of, wrap
+from vkcompute.torch.storage import convert, copy_to, resize_to, runtime, store, values_of, view_of, wrap
 
 aten = torch.ops.aten
 _index_copy = composed("index_copy.out")
@@ -55,15 +55,25 @@ def _expanded(indices: Sequence[Any]) -> list[Any]:
 @kernel("index.Tensor_out")
 def index(self: Any, indices: Sequence[Any], *, out: Any) -> Any:
     """Computes the elements at indices."""
+    if not self.numel():
+        _require_in_bounds(self, indices)
     if not out.numel():
         return out
     return store(out, _get(operand(self), _key(_expanded(indices))))
+
+
+def _require_in_bounds(tensor: Any, indices: Sequence[Any]) -> None:
+    """Raises IndexError if an axis without elements is given an index."""
+    for n, at in zip(tensor.shape, _expanded(indices), strict=False):
+        if at is not None and not n and at.numel():
+            raise IndexError("index is out of bounds for dimension with size 0")
 
 
 @kernel("_index_put_impl_")
 def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, unsafe: bool = False) -> Any:
     """Writes values to the elements at indices, or adds them."""
     if not self.numel():
+        _require_in_bounds(self, indices)
         return self
     if self.dtype == torch.bool and accumulate:
         return fall_back(aten._index_put_impl_.default, self, indices, values, accumulate, unsafe)
@@ -92,6 +102,7 @@ def index_select(self: Any, dim: int, index: Any) -> Any:
         raise IndexError("index_select(): Index is supposed to be a vector")
     shape = list(self.shape)
     if not shape:
+        _require_one(index)
         return self.clone()
     shape[dim] = index.numel()
     out = torch.empty(shape, dtype=self.dtype, device="vk")
@@ -102,14 +113,25 @@ def index_select(self: Any, dim: int, index: Any) -> Any:
 def index_select_into(self: Any, dim: int, index: Any, *, out: Any) -> Any:
     """Computes slices at indices along an axis."""
     if not self.dim():
-        return out.copy_(self)
+        _require_one(index)
+        return copy_to(out, self)
     shape = list(self.shape)
     shape[dim] = index.numel()
     resize_to(out, shape)
     if not out.numel():
         return out
     axis = axis_of(dim, self.dim())
+    if not self.shape[axis]:
+        if self.dim() > 1:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
+        raise IndexError("index out of range in self")
     return store(out, _take(operand(self), indices_of(index).reshape(-1), axis))
+
+
+def _require_one(index: Any) -> None:
+    """Raises RuntimeError if a tensor without axes is given more or less than one index."""
+    if index.numel() != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)")
 
 
 @kernel("gather.out")
@@ -123,7 +145,7 @@ def gather(self: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: A
         array, at = array.reshape((-1,) if not self.dim() else array.shape), at.reshape(-1) if not index.dim() else at
     axis = axis_of(dim, array.ndim)
     array = _cut(array, at.shape, axis)
-    return store(out, _take_along_axis(array, at, axis).reshape(tuple(out.shape)))
+    return store(out, _take_along_axis(array, at, axis).reshape(tuple(index.shape)))
 
 
 def _cut(array: Array, shape: Sequence[int], axis: int) -> Array:
@@ -175,7 +197,7 @@ def scatter_value(self: Any, dim: int, index: Any, value: Any, *, out: Any) -> A
 def scatter_add(self: Any, dim: int, index: Any, src: Any, *, out: Any) -> Any:
     """Computes a tensor plus the elements of a source at indices along an axis."""
     if self.dtype == torch.bool:
-        return out.copy_(reduced(self, dim, index, src, "sum"))
+        return copy_to(out, reduced(self, dim, index, src, "sum"))
     return _scatter(self, dim, index, src, out, adds=True)
 
 
@@ -183,7 +205,7 @@ def scatter_add(self: Any, dim: int, index: Any, src: Any, *, out: Any) -> Any:
 def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any) -> Any:
     """Computes a tensor plus slices of a source at indices along an axis."""
     if self.dtype == torch.bool or not self.dim():
-        return out.copy_(index_sum(self, dim, index, source if alpha == 1 else source * alpha))
+        return copy_to(out, index_sum(self, dim, index, source if alpha == 1 else source * alpha))
     dtype = wide(out.dtype)
     target, given = operand(self, dtype).copy(), operand(source, dtype)
     if index.numel() and given.size:
@@ -275,8 +297,7 @@ def nonzero_into(self: Any, *, out: Any) -> Any:
     if not is_on_device(out):
         raise other_device(out.device)
     result = nonzero(self)
-    resize_to(out, result.shape)
-    return out.copy_(result)
+    return copy_to(out, result)
 
 
 @kernel("masked_select")
@@ -292,11 +313,12 @@ def masked_select(self: Any, mask: Any) -> Any:
 def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any) -> Any:
     """Computes tensors side by side along an axis."""
     parts = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()]
-    if not out.numel() or not parts:
-        return out
-    axis, start = axis_of(dim, out.dim()), 0
-    dtype = array_dtype(out.dtype)
-    joined = runtime().empty(tuple(out.shape), dtype)
+    if not parts:
+        return copy_to(out, tensors[0])
+    axis, start = axis_of(dim, parts[0].dim()), 0
+    shape = list(parts[0].shape)
+    shape[axis] = sum(tensor.shape[axis] for tensor in parts)
+    joined = runtime().empty(tuple(shape), array_dtype(out.dtype))
     for tensor in parts:
         stop = start + tensor.shape[axis]
         key = (*[slice(None)] * axis, slice(start, stop))

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from vkcompute.torch.kernels import kernel
+from vkcompute.torch.operands import require_floats
+from vkcompute.torch.storage import copy_to
 
 
 @lru_cache(maxsize=64)
@@ -53,15 +55,14 @@ def _forward(kind: str) -> Callable[..., Any]:
         self: Any, output_size: Sequence[int], align_corners: bool, scales_h: float | None = None,
         scales_w: float | None = None, *, out: Any,
     ) -> Any:  # fmt: skip
-        if not self.is_floating_point() and self.dtype != torch.uint8:
-            raise NotImplementedError(f"{kind} of {self.dtype} is not implemented; convert it to torch.float32")
+        require_floats(kind, self, torch.uint8)
         result = self.float() if self.dtype == torch.uint8 else self
         for axis, scale in ((3, scales_w), (2, scales_h)):
             matrix = _matrix(kind, self.shape[axis], output_size[axis - 2], align_corners, scale)
             result = (result.movedim(axis, -1) @ matrix.to("vk", result.dtype)).movedim(-1, axis)
             if self.dtype == torch.uint8:  # rounded along each axis, as on the CPU
                 result = result.round().clamp(0, 255)
-        return out.copy_(result)
+        return copy_to(out, result)
 
     return run
 

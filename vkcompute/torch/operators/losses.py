@@ -14,8 +14,8 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch import checks
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise, operand, resize_to
-from vkcompute.torch.storage import runtime, store, wrap
+from vkcompute.torch.operands import elementwise, name_of, operand
+from vkcompute.torch.storage import copy_to, runtime, store, wrap
 
 _MEAN, _SUM = 1, 2  # at::Reduction
 
@@ -68,13 +68,15 @@ def nll_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, *, output: Any, total_weight: Any
 ) -> Any:
     """Computes the negative log likelihood of targets, and the sum of their weights."""
+    if weight is not None and weight.dtype != self.dtype:
+        raise RuntimeError(f"expected scalar type {name_of(self.dtype)} but found {name_of(weight.dtype)}")
     x = _with_batch(operand(self, wide(self.dtype)))
     if not x.size:
         total_weight.fill_(0)
         return output.fill_(float("nan") if reduction == _MEAN else 0), total_weight
     values, weights = _losses(x, operand(target), _optional(weight), reduction, ignore_index)
     if reduction not in (_MEAN, _SUM):
-        store(output, values.reshape(tuple(output.shape)))
+        store(output, values.reshape(tuple(target.shape)))
         return output, total_weight.fill_(0)
     return store(output, values), store(total_weight, weights)
 
@@ -127,7 +129,7 @@ def mse_loss_into(self: Any, target: Any, reduction: int = _MEAN, *, out: Any) -
     """Computes squared differences, or their mean or sum."""
     if reduction not in (_MEAN, _SUM):
         return elementwise(out, lambda x, y: apply("square", apply("subtract", x, y)), self, target)
-    return out.copy_(_reduced(torch.square(self - target), reduction))
+    return copy_to(out, _reduced(torch.square(self - target), reduction))
 
 
 @kernel("mse_loss_backward.grad_input", "mse_loss_backward")
@@ -185,6 +187,5 @@ def multilabel_margin_loss_into(self: Any, target: Any, reduction: int, *, outpu
     """Computes multilabel_margin_loss_forward."""
     results = multilabel_margin_loss(self, target, reduction)
     for out, result in zip((output, is_target), results, strict=True):
-        resize_to(out, result.shape)
-        out.copy_(result)
+        copy_to(out, result)
     return output, is_target

@@ -12,8 +12,8 @@ from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
-from vkcompute.torch.storage import runtime, store
+from vkcompute.torch.operands import operand
+from vkcompute.torch.storage import resize_to, runtime, store
 
 _MOST_DEGREES = 65536
 

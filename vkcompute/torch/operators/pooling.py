@@ -18,7 +18,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand
+from vkcompute.torch.operands import operand, require_floats
 from vkcompute.torch.operators.decompositions import composed
 from vkcompute.torch.storage import convert, runtime, store, wrap
 
@@ -78,6 +78,18 @@ def _windows(
     return _Windows(sizes, steps, pads, dilations, tuple(image.shape[-n_axes:]), tuple(counts))
 
 
+def _counts(
+    n_axes: int, kernel_size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, image: Any, ceil_mode: bool
+) -> list[int]:
+    """Returns the number of windows per axis; with `ceil_mode`, the last one may end outside of the padding."""
+    given = kernel_size, stride if len(stride) else kernel_size, padding, dilation
+    counts = []
+    for n, size, step, pad, by in zip(image.shape[-n_axes:], *(_tuple(v, n_axes) for v in given), strict=True):
+        count = (n + 2 * pad - by * (size - 1) - 1 + (step - 1) * ceil_mode) // step + 1
+        counts.append(count - (ceil_mode and (count - 1) * step >= n + pad))
+    return counts
+
+
 def _padded(x: Array, windows: _Windows, filler: Any) -> Array:
     """Returns images with padding around them."""
     if windows.padded == windows.lengths:
@@ -113,7 +125,8 @@ def max_pool2d(
     """Computes the largest element of each window, and its index in the image; NaN if there is one."""
     if not out.numel():
         return out, indices
-    best, positions = _largest(self, _windows(kernel_size, stride, padding, dilation, self, out.shape[-2:]))
+    counts = _counts(2, kernel_size, stride, padding, dilation, self, ceil_mode)
+    best, positions = _largest(self, _windows(kernel_size, stride, padding, dilation, self, counts))
     store(out, best)
     store(indices, positions)
     return out, indices
@@ -207,7 +220,8 @@ def avg_pool2d(
     if not self.dtype.is_floating_point:
         numbers = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         return fall_back(aten.avg_pool2d.out, self, *numbers, out=out)
-    windows = _windows(kernel_size, stride, padding, (1,), self, out.shape[-2:])
+    counts = _counts(2, kernel_size, stride, padding, (1,), self, ceil_mode)
+    windows = _windows(kernel_size, stride, padding, (1,), self, counts)
     size, step, pad = ((numbers[0], numbers[1]) for numbers in (windows.sizes, windows.steps, windows.pads))
     x = operand(self)
     return store(out, nn.avg_pool2d(x, size, step, pad, ceil_mode, count_include_pad, divisor_override))
@@ -219,9 +233,11 @@ def avg_pool3d(
     count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any,
 ) -> Any:  # fmt: skip
     """Computes the mean of each window of volumes."""
+    require_floats("avg_pool3d", self, torch.int64)
     if not out.numel():
         return out
-    windows = _windows(kernel_size, stride, padding, (1,), self, out.shape[-3:])
+    counts = _counts(3, kernel_size, stride, padding, (1,), self, ceil_mode)
+    windows = _windows(kernel_size, stride, padding, (1,), self, counts)
     x, total = _padded(operand(self, wide(self.dtype)), windows, 0), None
     for _, key in windows.taps():
         total = _under(x, key) if total is None else apply("add", total, _under(x, key))

@@ -12,8 +12,8 @@ from vkcompute.arrays.functions import products
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
-from vkcompute.torch.storage import convert, store, wrap
+from vkcompute.torch.operands import operand
+from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
 _matmul = planned(products.matmul)
 
@@ -25,13 +25,21 @@ def _product(self: Any, other: Any) -> Array:
 @kernel("mm.out", "bmm.out")
 def mm(self: Any, mat2: Any, *, out: Any) -> Any:
     """Computes products of matrices."""
-    return store(out, _product(self, mat2)) if self.shape[-1] else out.fill_(0)
+    if self.shape[-1]:
+        return store(out, _product(self, mat2))
+    resize_to(out, _shape(self, mat2))
+    return out.fill_(0)
+
+
+def _shape(self: Any, other: Any) -> tuple[int, ...]:
+    """Returns the shape of a product of matrices, of batches of them, or of a matrix and a vector."""
+    return (*self.shape[:-1], *other.shape[self.dim() - 1 :])
 
 
 @kernel("addmm.out", "baddbmm.out", "addmv.out")
 def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any) -> Any:
     """Computes beta * self + alpha * (mat1 @ mat2)."""
-    dtype = wide(out.dtype)
+    dtype, shape = wide(out.dtype), _shape(mat1, mat2)
     result: Any = None
     if mat1.shape[-1]:
         result = convert(_product(mat1, mat2), dtype)
@@ -40,8 +48,11 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out
         bias = operand(self, dtype)
         bias = bias if beta == 1 else apply("multiply", bias, dtype.type(beta))
         result = bias if result is None else apply("add", result, bias)
-        return store(out, result.broadcast_to(tuple(out.shape)) if result.shape != out.shape else result)
-    return out.fill_(0) if result is None else store(out, result)
+        return store(out, result.broadcast_to(shape) if result.shape != shape else result)
+    if result is not None:
+        return store(out, result)
+    resize_to(out, shape)
+    return out.fill_(0)
 
 
 @kernel("dot")
@@ -75,8 +86,7 @@ def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 def addr_into(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any) -> Any:
     """Computes beta * self + alpha * the outer product of two vectors."""
     result = addr(self, vec1, vec2, beta=beta, alpha=alpha)
-    resize_to(out, result.shape)
-    return out.copy_(result)
+    return copy_to(out, result)
 
 
 @kernel("addbmm")

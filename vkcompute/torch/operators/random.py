@@ -17,8 +17,8 @@ from vkcompute.torch import checks
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import name_of, operand, resize_to
-from vkcompute.torch.storage import runtime, store, wrap
+from vkcompute.torch.operands import name_of, operand
+from vkcompute.torch.storage import resize_to, runtime, store, wrap
 
 
 def next_generator(generator: Any = None) -> Generator:
@@ -121,7 +121,7 @@ def bernoulli_of(self: Any, p: Any, *, generator: Any = None) -> Any:
 @kernel("bernoulli.out")
 def bernoulli_into(self: Any, *, generator: Any = None, out: Any) -> Any:
     """Computes ones of probabilities, and zeros."""
-    resize_to(out, self.shape)
+    out.resize_(self.shape)
     return bernoulli_of(out, self, generator=generator)
 
 

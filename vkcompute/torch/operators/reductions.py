@@ -18,8 +18,8 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import axes_of, axis_of, operand, require_dtype, resize_to
-from vkcompute.torch.storage import convert, store, wrap
+from vkcompute.torch.operands import axes_of, axis_of, operand, require_dtype
+from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
 _take_along_axis = planned(standard.take_along_axis)
 
@@ -153,7 +153,7 @@ def hashed(self: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0, ou
     bits = self.to(torch.float64) if self.dtype.is_floating_point else self.to(torch.int64)
     array, axes = operand(bits.contiguous().view(torch.int64)), axes_of(dim, self.dim())
     result = axis_reductions.reduce("bitwise_xor", array, axes, array.dtype, keepdim) if axes else array.copy()
-    return out.copy_(wrap(result).view(torch.uint64))
+    return copy_to(out, wrap(result).view(torch.uint64))
 
 
 @kernel("linalg_vector_norm.out")
@@ -194,8 +194,7 @@ def var(self: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = F
 def var_into(self: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False, out: Any) -> Any:
     """Computes variances along axes."""
     result = var(self, dim, correction=correction, keepdim=keepdim)
-    resize_to(out, result.shape)
-    return out.copy_(result)
+    return copy_to(out, result)
 
 
 @kernel("std.correction")
@@ -208,8 +207,7 @@ def std(self: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = F
 def std_into(self: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False, out: Any) -> Any:
     """Computes standard deviations along axes."""
     result = std(self, dim, correction=correction, keepdim=keepdim)
-    resize_to(out, result.shape)
-    return out.copy_(result)
+    return copy_to(out, result)
 
 
 @kernel("var_mean.correction")
@@ -409,8 +407,7 @@ def nanmedian(self: Any, dim: int, keepdim: bool = False, *, values: Any, indice
     for out, source in ((values, ordered), (indices, order)):
         result = source.gather(dim, at)
         result = result if keepdim else result.squeeze(dim)
-        resize_to(out, result.shape)
-        out.copy_(result)
+        copy_to(out, result)
     return values, indices
 
 

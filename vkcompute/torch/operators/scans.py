@@ -15,8 +15,8 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import axis_of, operand, resize_to
-from vkcompute.torch.storage import runtime, store, wrap
+from vkcompute.torch.operands import axis_of, operand
+from vkcompute.torch.storage import resize_to, runtime, store, wrap
 
 
 def _extremes(operation: str) -> Callable[..., Any]:

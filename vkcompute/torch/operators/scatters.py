@@ -21,8 +21,8 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import axis_of, indices_of, operand, resize_to
-from vkcompute.torch.storage import runtime, store, wrap
+from vkcompute.torch.operands import axis_of, indices_of, operand
+from vkcompute.torch.storage import resize_to, runtime, store, wrap
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "sum": lambda a, b: a + b,

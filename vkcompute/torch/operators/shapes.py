@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from vkcompute.arrays.functions import creation, manipulation
 from vkcompute.torch.element_types import computed, to_numpy
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import axes_of, operand, resize_to
+from vkcompute.torch.operands import axes_of, operand
 from vkcompute.torch.storage import runtime, store, values_of, wrap
 
 
@@ -18,6 +19,14 @@ from vkcompute.torch.storage import runtime, store, values_of, wrap
 def arange(start: Any, end: Any, step: Any = 1, *, out: Any) -> Any:
     """Computes the numbers from start to end."""
     made = torch.arange(start, end, step, dtype=out.dtype, device="cpu")
+    if out.numel() not in (0, made.numel()):
+        warnings.warn(
+            f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not "
+            f"match the computed number of elements {made.numel()}. Note that this may occur as a result of rounding "
+            f"error. The out tensor will be resized to a tensor of shape ({made.numel()},).",
+            UserWarning,
+            stacklevel=2,
+        )
     return _stored(made, out)
 
 
@@ -45,7 +54,7 @@ def eye(n: int, m: int, *, out: Any) -> Any:
     """Computes a matrix with ones on its diagonal."""
     if min(n, m) < 0:
         raise RuntimeError(f"m must be greater or equal to 0, got {m}" if m < 0 else f"n must be >= 0, got {n}")
-    resize_to(out, (n, m))
+    out.resize_((n, m))
     return store(out, creation.eye(n, m, dtype=computed(out.dtype), device=runtime())) if out.numel() else out
 
 
@@ -84,6 +93,8 @@ def flip(self: Any, dims: Sequence[int]) -> Any:
 @kernel("roll")
 def roll(self: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
     """Returns the elements shifted along axes, or of the flattened tensor."""
+    if not len(shifts):
+        raise RuntimeError("`shifts` required")
     if len(dims) != len(shifts) and (dims or len(shifts) != 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not self.numel():

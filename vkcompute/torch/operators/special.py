@@ -14,8 +14,8 @@ from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand, resize_to
-from vkcompute.torch.storage import runtime, store
+from vkcompute.torch.operands import operand
+from vkcompute.torch.storage import copy_to, resize_to, runtime, store
 
 _BERNOULLI = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,
               -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15,
@@ -73,8 +73,7 @@ def zeta_into(self: Any, other: Any, *, out: Any) -> Any:
     dtype = dtype if dtype.itemsize > 2 else torch.float32
     values = [x.to("vk", dtype) if x.dim() == 0 else x.to(dtype) for x in (self, other)]
     result = zeta(*values)
-    resize_to(out, result.shape)
-    return out.copy_(result)
+    return copy_to(out, result)
 
 
 @kernel("polygamma.out")
@@ -89,8 +88,7 @@ def polygamma(n: int, self: Any, *, out: Any) -> Any:
         result = torch.where(x < 0.5, (math.pi / torch.sin(math.pi * x)) ** 2 - values, values)
     else:
         result = zeta(torch.full_like(x, n + 1), x) * ((-1) ** (n + 1) * math.gamma(n + 1.0))
-    resize_to(out, result.shape)
-    return out.copy_(result)
+    return copy_to(out, result)
 
 
 @device_kernel
@@ -151,7 +149,7 @@ def _incomplete_gamma(self: Any, other: Any, *, is_lower: bool, out: Any) -> Any
     limit = torch.where((a < 0) | (x < 0) | (a == 0) & (x == 0) | torch.isinf(a) & torch.isinf(x), math.nan, limit)
     limit = torch.where((a != a) | (x != x), math.nan, limit)
     resize_to(out, result.shape)
-    return out.copy_(torch.where(is_valid, result, limit))
+    return copy_to(out, torch.where(is_valid, result, limit))
 
 
 @kernel("igamma.out")
