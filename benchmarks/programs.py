@@ -27,10 +27,10 @@ from random import Random
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [
-    str(HERE),
-    str(ROOT / "tests" / "jit"),
+    str(ROOT / "tests" / "jit"),  # has another module `host` than this folder
     str(ROOT / "tests" / "blocks"),
     str(ROOT / "tests"),
+    str(HERE),
     str(ROOT),
 ]  # checks this checkout
 

@@ -99,6 +99,11 @@ def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> N
     assert {key.split(".")[0] for key in keys} == {name.partition("_")[0] for name in _MEASURED}
 
 
+def test_the_campaign_of_random_programs_starts() -> None:  # folders of tests have modules of the same names, too
+    command = [sys.executable, str(BENCHMARKS / "programs.py"), "--help"]
+    subprocess.run(command, check=True, capture_output=True, timeout=hang_limit_s())
+
+
 def test_every_benchmark_is_run_here() -> None:
     command = [sys.executable, "-c", "import run; print(*run.BENCHMARKS)"]  # their modules have names of tests' helpers
     done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=hang_limit_s())

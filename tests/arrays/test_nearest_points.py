@@ -36,7 +36,7 @@ def test_small_integers(gpu: vc.Runtime, data: Any, seed: int) -> None:
     """Distances are exact, and many are equal."""
     rng = np.random.default_rng(seed)
     n, n_queries = data.draw(st.sampled_from([1, 63, 65, 700])), data.draw(st.sampled_from([0, 1, 16, 33]))
-    width, k = data.draw(st.integers(1, 5)), data.draw(st.integers(1, n))
+    width, k = data.draw(st.integers(1, 9)), data.draw(st.integers(1, n))
     points, given_points = viewed(data, gpu, rng.integers(-3, 4, (n, width)).astype(np.float32))
     queries, given_queries = viewed(data, gpu, rng.integers(-3, 4, (n_queries, width)).astype(np.float32))
     if not points.size or points.ndim != 2 or queries.ndim != 2 or points.shape[1] != queries.shape[1]:

@@ -302,3 +302,49 @@ def test_conditions_of_rows_and_of_groups_of_columns_need_no_loop_for_parts_of_g
     lowered = tile.lower(function, tile.Target(), n_warps=1, wide=[x, out])
     assert lowered.aliases == (0, 1)
     assert "loop" not in {op.code for op in walk(lowered.function.body)}
+
+
+@pytest.mark.parametrize("own_elements", [1, 128])
+def test_chains_of_operations_are_computed_element_by_element_on_cpus(own_elements: int) -> None:
+    """No more results are alive at a time than an element has; a CPU has 16 registers, and 128 elements."""
+    function = ir.Function("chain")
+    x, out = function.buffer("x", ir.FLOAT32), function.buffer("out", ir.FLOAT32)
+    b = tile.Builder(function)
+    at = b.arange(0, 1024)
+    value = b.load_block(x, at)
+    loop = b.loop(b.full(b.const(0, ir.FLOAT32), (1024,)))
+    with loop.body:
+        (total,) = loop.params
+        branch = b.if_(b.compute("gt", b.load_block(x, b.const(0, ir.INT32)), b.const(9, ir.FLOAT32)))
+        with branch.then:
+            b.break_(loop, total)
+        square = b.compute("mul", b.compute("sub", value, total), value)
+        b.yield_(b.compute("add", total, square))
+    b.store_block(out, at, loop.results[0])
+    lowered = tile.lower(function, tile.Target(8, own_elements=own_elements), n_warps=1).function
+    ir.verify(lowered)
+    (body,) = [op.regions[0] for op in walk(lowered.body) if op.code == "loop"]
+    codes = [op.code for op in body.ops if op.code in ("sub", "mul", "add") and op.type == ir.FLOAT32]
+    n = len(codes) // 3
+    assert codes == (["sub", "mul", "add"] * n if own_elements > 1 else ["sub"] * n + ["mul"] * n + ["add"] * n)
+
+
+@pytest.mark.parametrize(("n", "wide", "n_loads"), [(16, True, 1), (32, True, 1), (16, False, 16)])
+def test_lanes_that_need_the_same_elements_load_four_each(n: int, n_loads: int, *, wide: bool) -> None:
+    """Where a CPU's driver loads texels, each load is a call."""
+    function = ir.Function("rows")
+    x, out, first = function.buffer("x", ir.FLOAT32), function.buffer("out", ir.FLOAT32), function.push("n", ir.INT32)
+    b = tile.Builder(function)
+    given = b.load_block(
+        x, b.compute("add", b.full(b.compute("shl", first, b.const(2, ir.INT32)), (n,)), b.arange(0, n))
+    )
+    (total,) = b.reduce(
+        [b.broadcast(b.reshape(given, (n, 1)), (n, 32))], 0, lambda one, other: [b.compute("sub", one[0], other[0])]
+    )
+    b.store_block(out, b.arange(0, 32), total)
+    target = tile.Target(8, own_elements=128, texels=True)
+    lowered = tile.lower(function, target, n_warps=1, wide=[x] if wide else ()).function
+    ir.verify(lowered)
+    codes = [op.code for op in walk(lowered.body)]
+    assert sum(code in ("load", "load_vector") for code in codes) == n_loads
+    assert codes.count("subgroup") == (n if n_loads == 1 else 0)

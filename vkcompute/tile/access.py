@@ -114,7 +114,26 @@ class Accesses:
             others = [args[2][at] for at in group]
             return [self._b.select(*row) for row in zip(mask, elements, others, strict=True)]
 
-        return LazyRegisters(load, self._groups(memory, offsets))
+        groups = self._groups(memory, offsets)
+        if len(args) == 1 and layout is not None and self._is_shared(layout, offsets, groups):
+            return LazyRegisters(lambda shared: self._shared(memory, offsets[0], len(groups)), [range(len(offsets))])
+        return LazyRegisters(load, groups)
+
+    def _is_shared(self, layout: Layout, offsets: list[Value], groups: Sequence[Group]) -> bool:
+        """True if all lanes of a CPU's subgroup load the same adjacent elements, by several wide accesses."""
+        is_alike = (
+            self._texels and not {*layout.threads} - {None} and layout.registers == (*range(len(layout.registers)),)
+        )
+        is_wide = 1 < len(groups) <= self._exchange.n_lanes and len(groups[0]) == ADJACENT
+        return is_alike and is_wide and self._offsets.consecutive(offsets)
+
+    def _shared(self, memory: Memory, offset: Value, n_groups: int) -> list[Value]:
+        """Loads elements from an offset on, of which each lane loads four, and shuffles them to all lanes."""
+        b = self._b
+        lane = b.cast(b.compute("and", self._thread, b.const(n_groups - 1, INT32)), UINT32)
+        number = b.compute("add", b.compute("shr", b.cast(offset, UINT32), b.const(2, UINT32)), lane)
+        mine = self._access(self._loaders, memory, is_result=False).load(b, number)
+        return [self._exchange.from_lane(value, at) for at in range(n_groups) for value in mine]
 
     def _group(self, memory: Memory, offsets: list[Value], mask: Sequence[Value] | None) -> list[Value]:
         """Loads adjacent elements by a wide access, or one element; where the mask is False, the first of all."""

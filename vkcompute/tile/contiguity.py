@@ -33,9 +33,11 @@ class Offsets:
 
     def adjacent(self, values: Sequence[Value]) -> bool:
         """True if offsets count upwards by one, from a multiple of their number."""
+        return self._is_multiple(self.polynomial(values[0]), len(values)) and self.consecutive(values)
+
+    def consecutive(self, values: Sequence[Value]) -> bool:
+        """True if offsets count upwards by one."""
         first = self.polynomial(values[0])
-        if not self._is_multiple(first, len(values)):
-            return False
         return all(self._difference(self.polynomial(value), first) == {(): at} for at, value in enumerate(values) if at)
 
     def between_multiples(self, values: Sequence[Value], bound: Value) -> bool:

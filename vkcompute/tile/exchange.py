@@ -28,13 +28,14 @@ class Exchange:
         n_lanes: log2 of the lanes of a subgroup.
 
     Attributes:
+        n_lanes: the lanes of a subgroup that can shuffle.
         in_use: True if other invocations may still read the workgroup memory.
         on_barrier: is called for each barrier.
     """
 
     def __init__(self, builder: Builder, thread: Value, n_lanes: int, memory: WorkgroupMemory) -> None:
         self._b, self._thread, self._lanes, self._memory = builder, thread, n_lanes, memory
-        self.in_use = False
+        self.n_lanes, self.in_use = 1 << n_lanes, False
         self.on_barrier: Callable[[], None] = lambda: None
 
     def barrier(self) -> None:

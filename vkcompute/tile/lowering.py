@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from functools import cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 from vkcompute import ir
@@ -23,6 +25,7 @@ from vkcompute.tile.padding import pad
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
 from vkcompute.tile.product_loops import roll_products
 from vkcompute.tile.register_products import Operands, RegisterProducts
+from vkcompute.tile.registers import Group, LazyRegisters
 from vkcompute.tile.simplification import remove_checks
 from vkcompute.tile.staging import Staging
 from vkcompute.tile.target import Target
@@ -158,6 +161,14 @@ class _Lowering:
 
     def _flat(self, sources: Sequence[Value], targets: Sequence[Value]) -> list[Value]:
         """Returns the numbers that are passed to loop-carried values or results."""
+        pairs = [
+            (source, target) for source, target in zip(sources, targets, strict=True) if isinstance(target.type, Block)
+        ]
+        blocks = [
+            self._registers(source, layout) for source, target in pairs for layout in self._placement.computed(target)
+        ]
+        for _ in zip_longest(*blocks):  # computes the first element of all blocks, the second of all, and so on
+            pass
         numbers: list[Value] = []
         for source, target in zip(sources, targets, strict=True):
             if isinstance(target.type, Block):
@@ -255,15 +266,30 @@ class _Lowering:
             self._blocks[op, layout] = _ELEMENTS.get(op.code, _Lowering._computed)(self, op, layout)
         self._deliver_from_home(op)
 
-    def _computed(self, op: Op, layout: Layout) -> list[Value]:
+    def _computed(self, op: Op, layout: Layout) -> Sequence[Value]:
         """Applies an operation to each element that the invocation holds, once for each tuple of operands.
 
         So elements that are stored together keep one value as condition (`Accesses.store`).
         """
-        rows, b, kind = _rows([self._registers(arg, layout) for arg in op.args]), self._b, element_of(op.type)
+        given, b, kind = [self._registers(arg, layout) for arg in op.args], self._b, element_of(op.type)
         converts = {"cast": b.cast, "bitcast": b.bitcast}.get(op.code)
-        results = {row: converts(row[0], kind) if converts else b.compute(op.code, *row) for row in dict.fromkeys(rows)}
-        return [results[row] for row in rows]
+
+        @cache
+        def compute(*row: Value) -> Value:
+            return converts(row[0], kind) if converts else b.compute(op.code, *row)
+
+        return self._by_element(op, len(given[0]), lambda at: compute(*[registers[at] for registers in given]))
+
+    def _by_element(self, op: Op, n: int, element: Callable[[int], Value]) -> Sequence[Value]:
+        """Returns n elements of a block, each of which is computed where it is first needed, or all at once."""
+        if op not in self._placement.chained or n <= _NAMED_REGISTERS:
+            return [element(at) for at in range(n)]
+
+        def compute(group: Group) -> list[Value]:
+            with self._b.at(op.loc):
+                return [element(at) for at in group]
+
+        return LazyRegisters(compute, [(at,) for at in range(n)])
 
     def _arange(self, op: Op, layout: Layout) -> list[Value]:
         b, first = self._b, self._accesses.first_element(layout)
@@ -276,10 +302,10 @@ class _Lowering:
             return self._matrices.filled(self._scalar(op.args[0]), layout)
         return [self._scalar(op.args[0])] * layout.n_registers
 
-    def _shape(self, op: Op, layout: Layout) -> list[Value]:
+    def _shape(self, op: Op, layout: Layout) -> Sequence[Value]:
         bits = source_bits(op)
-        given = self._registers(op.args[0], layout.mapped(bits))
-        return [given[at] for at in layout.sources(bits)]
+        given, sources = self._registers(op.args[0], layout.mapped(bits)), [*layout.sources(bits)]
+        return self._by_element(op, len(sources), lambda at: given[sources[at]])
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
@@ -436,6 +462,8 @@ def _rows(columns: Sequence[Sequence[Value]]) -> list[tuple[Value, ...]]:
     return list(zip(*columns, strict=True))
 
 
+_NAMED_REGISTERS = 16
+"""Vectors that a CPU's registers hold. With more elements per invocation, results between operations are spilled."""
 _MEMORY = "load_block", "store_block", "atomic_block"
 _STEPS: dict[str, Callable[[_Lowering, Op], None]] = {
     "if": _Lowering._if,
@@ -454,7 +482,7 @@ _STEPS: dict[str, Callable[[_Lowering, Op], None]] = {
     "report": _Lowering._report,
     "histogram": _Lowering._histogram,
 }
-_ELEMENTS: dict[str, Callable[[_Lowering, Op, Layout], list[Value]]] = {
+_ELEMENTS: dict[str, Callable[[_Lowering, Op, Layout], Sequence[Value]]] = {
     "arange": _Lowering._arange,
     "part": _Lowering._part,
     "splat": _Lowering._splat,

@@ -42,6 +42,8 @@ class Placement:
             written.
         slices: for the products by cooperative matrices, the slices in which operands pass through workgroup memory.
         lazy: the loads whose elements only a product needs, which loads them one after the other.
+        chained: on CPUs, the operations of which an invocation computes an element where it is first needed. So it
+            computes a chain of operations element by element, and spills no results in between.
     """
 
     def __init__(self, function: Function, target: Target, n_warps: int) -> None:
@@ -64,6 +66,7 @@ class Placement:
         for op in ops:
             self._root(op)
         self.lazy = _lazy_loads(function, ops)
+        self.chained = _chained(function, ops) if target.own_elements > 1 else set[Op]()
 
     def _size(self, ops: Sequence[Op], n_warps: int) -> int:
         """Returns log2 of the invocations: as many as `n_warps` warps of 32, or fewer for small blocks.
@@ -318,6 +321,24 @@ def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:
             elif op.code == "dot":
                 loads.update(arg for arg in op.args[:2] if isinstance(arg, Op) and arg in pending)
     return loads
+
+
+def _chained(function: Function, ops: Sequence[Op]) -> set[Op]:
+    """Returns the operations of loops whose results their own region alone uses, so that any use may compute them.
+
+    Loops have blocks that are spilled and read in each iteration. Elsewhere, times on lavapipe are the same.
+    """
+    regions = [*enumerate([function.body, *[region for op in ops for region in op.regions]])]
+    users = {(arg, number) for number, region in regions for op in region.ops for arg in op.args}
+    n_regions = Counter(arg for arg, _ in users)
+    bodies = {id(op.regions[0]) for op in ops if op.code == "loop"}
+    return {
+        op
+        for number, region in regions
+        if id(region) in bodies
+        for op in region.ops
+        if n_regions[op] == 1 and (op, number) in users
+    }
 
 
 def _is_elementwise(ops: Sequence[Op]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.lines import contiguous, converted, copy_into, count_up, launch
-from vkcompute.arrays.algorithms.programs.distances import least_of_chunks, nearest_in_parts
+from vkcompute.arrays.algorithms.programs.distances import least_of_chunks, nearest_in_parts, nearest_of_few
 from vkcompute.arrays.algorithms.sorting import sort, topk
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -152,7 +152,8 @@ def _store_nearest(points: Array, queries: Array, plan: _Plan, distances: Array,
     if plan.k == 1:
         shape = n_queries, plan.n_parts
         squares, starts = temporary(runtime, shape, points.dtype), temporary(runtime, shape, np.int32)
-        _launch(nearest_in_parts, points, queries, plan, (squares, starts))
+        program = nearest_of_few if plan.length == 1 else nearest_in_parts
+        _launch(program, points, queries, plan, (squares, starts))
         length = 1
     else:
         starts, length = _nearest_chunks(points, queries, plan), plan.length
