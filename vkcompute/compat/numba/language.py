@@ -22,6 +22,7 @@ from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
+from vkcompute.frontend import call_stack
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import NUMBERS_AND_TEXT, attribute, constant, name
 from vkcompute.frontend.language import Handler, Iterations
@@ -160,6 +161,7 @@ class NumbaKernels(Compiler):
         super().__init__(function, rules, evaluator, host, self._arrays)
         self.compare, self.binary, self.unary = self._compare, self._binary, self._unary
         self.evaluator.flow.assumes_zero = True
+        self.evaluator.most_levels = 128
         choices = ArrayChoices(self.numbers)
         self.kind_of_variable, self.joined = choices.kind_of_variable, choices.joined
         self.packed, self.unpacked = choices.packed, choices.unpacked
@@ -370,6 +372,9 @@ class NumbaKernels(Compiler):
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Builds the body of a function in the place of a call; internal ones are in the language of kernels."""
         language = self.kernels if is_internal(function) else self
+        if function in self.evaluator.recursive:
+            report = partial(self.report, values=(), fails=True)
+            return call_stack.called(self.evaluator, function, args, named, node, language, report)
         return self.evaluator.inline(function, args, named, node, language)
 
     def as_type(self, value: Any, kind: Type) -> Any:
