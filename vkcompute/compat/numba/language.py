@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from enum import EnumMeta
 from functools import partial
@@ -17,6 +18,7 @@ from vkcompute.compat.numba.array_choices import ArrayChoice, ArrayChoices, chos
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.kernel_names import NAMES, Readable
 from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, unrolled
+from vkcompute.compat.numba.member_choices import MemberChoice, MemberChoices, compared_members, is_member, value_of
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
@@ -31,7 +33,7 @@ from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT64, INT64, SCALARS, Value
 from vkcompute.jit.frontend import array_views
-from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, KERNEL_STATEMENTS, Compiler
+from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, KERNEL_STATEMENTS, SPECIAL_FORMS, Compiler
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
@@ -114,6 +116,19 @@ def _read(e: Evaluator, value: Any) -> Any:
     return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
 
 
+def _print(e: Evaluator, node: ast.Call) -> None:
+    """Expands a call of print; a position, as `cuda.threadIdx`, is shown as the tuple of its numbers."""
+    args = [_spread(e, arg) if isinstance(arg, (ast.Name, ast.Attribute)) else arg for arg in node.args]
+    SPECIAL_FORMS[print](e, ast.copy_location(ast.Call(node.func, args, node.keywords), node))
+
+
+def _spread(e: Evaluator, node: ast.expr) -> ast.expr:
+    value = e.value(node)
+    names = value.attributes if isinstance(value, Readable) else ()
+    parts: list[ast.expr] = [ast.copy_location(ast.Attribute(node, name, ast.Load()), node) for name in names]
+    return ast.copy_location(ast.Tuple(parts, ast.Load()), node) if parts else node
+
+
 _STATEMENTS: Mapping[type[ast.AST], Handler] = {
     **STATEMENTS,
     ast.Raise: _raise,
@@ -150,6 +165,7 @@ class NumbaKernels(Compiler):
 
     statements = _STATEMENTS
     expressions = _EXPRESSIONS
+    special_forms: Mapping[Any, Handler] = ChainMap({print: _print}, SPECIAL_FORMS)
 
     def __init__(
         self,
@@ -160,10 +176,11 @@ class NumbaKernels(Compiler):
     ) -> None:
         super().__init__(function, rules, evaluator, host, self._arrays)
         self.compare, self.binary, self.unary = self._compare, self._binary, self._unary
+        self.selected = self._selected
         self.evaluator.flow.assumes_zero = True
         self.evaluator.most_levels = 128
-        choices = ArrayChoices(self.numbers)
-        self.kind_of_variable, self.joined = choices.kind_of_variable, choices.joined
+        choices = MemberChoices(ArrayChoices(self.numbers), self.builder)
+        self.kind_of_variable, self.joined, self.filler = choices.kind_of_variable, choices.joined, choices.filler
         self.packed, self.unpacked = choices.packed, choices.unpacked
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
@@ -205,6 +222,8 @@ class NumbaKernels(Compiler):
 
     def _compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, a bool."""
+        if isinstance(one, MemberChoice) or isinstance(other, MemberChoice):
+            return compared_members(self, sign, one, other)
         if sign in ("is", "is not") and isinstance(one, Number | bool) and isinstance(other, Number | bool):
             same = self.kind(one).type is self.kind(other).type
             return self.arithmetic.compare("==" if sign == "is" else "!=", one, other) if same else sign == "is not"
@@ -214,6 +233,13 @@ class NumbaKernels(Compiler):
             return (first == second) == (sign == "==")
         truth = self.arithmetic.compare(sign, self._beside(one, other), self._beside(other, one))
         return self._opaque(truth, one, other)
+
+    def _selected(self, truth: Value, one: Any, other: Any) -> Any:
+        """Returns one of two values; one of two arrays or members as a variable that is either."""
+        if isinstance(one, (ArrayValue, ArrayChoice, MemberChoice)) or is_member(one):
+            e = self.evaluator
+            return e.flow.choose(truth, lambda: one, lambda: other, e.here(e.node))
+        return self.arithmetic.selected(truth, one, other)
 
     def _opaque(self, truth: Any, *operands: Any) -> Any:
         """Returns a comparison of device values as one whose result is not constant, so that both branches are typed.
@@ -295,6 +321,8 @@ class NumbaKernels(Compiler):
         """Returns an attribute of a value."""
         if isinstance(base, ArrayChoice):
             return chosen(self, base, lambda array: self.attribute(array, name))
+        if isinstance(base, MemberChoice) and name == "value":
+            return value_of(self, base)
         if isinstance(base, ArrayValue) and name in ARRAY_ATTRIBUTES:
             return ARRAY_ATTRIBUTES[name](self, base)
         if isinstance(base, ArrayValue) and name in ARRAY_METHODS:
