@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, IntEnum
 
 import numpy as np
 import pytest
@@ -22,6 +22,10 @@ class Color(Enum):
 
 class Planet(Enum):
     EARTH, MARS = (6.0, 6.4), (0.6, 3.4)
+
+
+class Code(IntEnum):
+    GOOD, BAD = 200, 404
 
 
 @pytest.mark.parametrize(("a", "b"), [(Color.RED, Color.RED), (Color.RED, Color.BLUE), (Planet.EARTH, Planet.MARS)])
@@ -62,6 +66,21 @@ def test_a_variable_is_one_of_the_members_of_an_enumeration():
     colors = [2, 1, 2, 1, 3, 3, 3, 3]
     last = [3, *colors[:4], 3, 3, 3]
     assert out.tolist() == [value + 10 * (value == color) for value, color in zip(last, colors, strict=True)]
+
+
+def test_a_member_that_is_an_int_is_compared_by_identity_with_another():
+    def compared(a, out):
+        b = a if out.size > 3 else Code.BAD
+        out[0] = a is Code.GOOD
+        out[1] = a is not Code.GOOD
+        out[2] = Code.BAD is b
+        out[3] = b is not Code.BAD
+
+    for a in Code:
+        out, expected = np.zeros(4, bool), np.zeros(4, bool)
+        cuda.jit(compared)[1, 1](a, out)
+        compared(a, expected)
+        assert out.tolist() == expected.tolist()
 
 
 def test_members_of_an_enumeration_have_no_order():

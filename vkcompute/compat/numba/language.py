@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from enum import EnumMeta
+from enum import EnumMeta, IntEnum
 from functools import partial
 from types import EllipsisType, FunctionType
 from typing import Any
@@ -40,7 +40,7 @@ from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, is_complex
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, is_complex, is_static
 
 NAMES[literal_unroll] = unrolled
 RAISED = "\x1f"
@@ -224,6 +224,10 @@ class NumbaKernels(Compiler):
         """Returns `one sign other`, a bool."""
         if isinstance(one, MemberChoice) or isinstance(other, MemberChoice):
             return compared_members(self, sign, one, other)
+        pair = one, other
+        if sign in ("is", "is not") and any(isinstance(side, IntEnum) for side in pair) and not is_static(pair):
+            numbers = [int(side) if isinstance(side, IntEnum) else side for side in pair]
+            return self.arithmetic.compare("==" if sign == "is" else "!=", *numbers)
         if sign in ("is", "is not") and isinstance(one, Number | bool) and isinstance(other, Number | bool):
             same = self.kind(one).type is self.kind(other).type
             return self.arithmetic.compare("==" if sign == "is" else "!=", one, other) if same else sign == "is not"
