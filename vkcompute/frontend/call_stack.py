@@ -1,7 +1,7 @@
 """Calls of a function to itself, with a stack of its variables in private memory.
 
-The function becomes a loop over its states (`call_states.py`): a call stores the arguments one level deeper, and
-continues with the first state; a return continues with the state that the caller has noted. A variable has the kind
+The function becomes a loop over its states (`call_states.py`). A call stores the arguments one level deeper, and
+continues with the first state. A return continues with the state that the caller has noted. A variable has the kind
 that holds all values that the states store to it; the loop is built again until the kinds are fixed.
 """
 

@@ -20,7 +20,6 @@ from vkcompute.compat.numba.kernel_names import NAMES, Readable
 from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, unrolled
 from vkcompute.compat.numba.member_choices import MemberChoice, MemberChoices, compared_members, is_member, value_of
 from vkcompute.compat.numba.types import Number as NumberType
-from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
@@ -37,7 +36,6 @@ from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, KERNEL_STATEMENT
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, is_complex, is_static
@@ -89,14 +87,9 @@ ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "reshape": lambda c, x, *shape: parts.reshaped(c, x, shape[0] if isinstance(shape[0], tuple) else shape),
     "transpose": parts.transposed,
     "copy": lambda c, x: parts.copied(c, x),
-    "view": lambda c, x, dtype: array_views.retyped(c, x, element_type(as_numpy(dtype))),
+    "view": parts.retyped,
 }
 """Methods of arrays in kernels -> what builds a call."""
-
-
-def as_numpy(dtype: Any) -> Any:
-    """Returns NumPy's dtype of a type of Numba or of Python."""
-    return dtype.dtype if isinstance(dtype, (NumberType, RecordType)) else np.dtype(dtype)
 
 
 class CooperativeError(KernelError):
