@@ -414,6 +414,18 @@ def test_mutual_recursion_is_refused_as_by_numba():
     assert "calls itself" in refused(one)
 
 
+def test_a_function_defined_in_a_kernel_does_not_call_itself():
+    @cuda.jit
+    def kernel(n, out):
+        def climbed(n):
+            return 0 if n <= 0 else 1 + climbed(n - 1)
+
+        out[0] = climbed(n)
+
+    with pytest.raises(TypingError, match="climbed calls itself"):
+        kernel[1, 1](3, np.zeros(1))
+
+
 def test_a_local_array_in_a_function_that_calls_itself_is_refused():
     @cuda.jit(device=True)
     def stored(n):

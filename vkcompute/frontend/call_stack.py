@@ -106,7 +106,7 @@ class CallStack:
         """Builds the calls, with these arguments of the first one."""
         e, flow = self._e, self._e.flow
         names = {*arguments, *(name for state in self._states for name in state.assigned())}
-        e.frames.append(Frame(self._function, self._source, names, self._node, flow.scopes[-1], None))
+        e.frames.append(Frame(self._function, self._source, names, self._node, flow.scopes[-1]))
         outer, e.language = e.language, self._language
         mark, noted, env = self._b.checkpoint(), flow.kinds.state(), flow.env
         for _ in range(_MOST_BUILDS):
@@ -232,6 +232,7 @@ class CallStack:
         for name in sorted(state.assigned()):
             value = self._e.flow.env.get(name)
             if isinstance(value, Unset) and not value.untyped:
+                self._changed |= name not in self._unusable  # a state before this one may read it
                 self._unusable[name] = value
             elif value is not None and not isinstance(value, Unset):
                 self._store(name, value, level)

@@ -257,7 +257,8 @@ class Evaluator:
 
     def _note_recursion(self, function: FunctionType, node: ast.AST) -> None:
         """Notes that a function calls itself at a node, and raises RebuildError, if there is a stack for it."""
-        if self.most_levels and self.frames[-1].function is function and isinstance(node, ast.Call):
+        is_direct = self.frames[-1].function is function and function not in self.nested
+        if self.most_levels and is_direct and isinstance(node, ast.Call):
             self.recursive[function] = ast.dump(node.func)
             raise RebuildError
 
