@@ -133,6 +133,19 @@ def widened(n):
     return widened(n - 1) * 0.5
 
 
+def descended(n):
+    """Has a loop that only its return ends, and one that its break ends."""
+    while True:
+        if n <= 0:
+            return 1
+        while True:
+            n -= 1 + descended(n - 3) % 2
+            if n % 3 != 1:
+                break
+        if n % 2 == 0:
+            return n + descended(n - 1)
+
+
 def is_even(n):
     return n == 0 or (n != 1 and not is_even(n - 1))
 
@@ -199,6 +212,7 @@ def values_on_device(function, arguments, out):
         (ackermann, [[m, n] for m in range(3) for n in range(5)]),
         (partitions, [[n, n] for n in range(12)]),
         (stepped, [[n] for n in range(9)]),
+        (descended, [[n] for n in range(15)]),
         (is_even, [[n] for n in range(20)]),
         (widened, [[n] for n in range(10)]),
         (power, [[b, n] for b in (2, 3) for n in range(9)]),

@@ -201,10 +201,12 @@ class _Builder:
         self.block(body)
         self._loops.pop()
         self.end(Jump(head))
-        self._begin(otherwise)
-        self.block(orelse)
-        self.end(Jump(after))
-        self._begin(after)
+        if not (isinstance(test, ast.Constant) and test.value):
+            self._begin(otherwise)
+            self.block(orelse)
+            self.end(Jump(after))
+        if any(state.end == Jump(after) for state in self.states):
+            self._begin(after)
 
     def _for(self, node: ast.For) -> None:
         """Builds a loop over a range as one with a counter."""

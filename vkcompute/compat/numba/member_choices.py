@@ -50,9 +50,10 @@ class Enumeration:
     def __hash__(self) -> int:
         return hash(self.enum)
 
-    def index(self, member: Any) -> np.int32:
+    def index(self, member: Any) -> np.signedinteger[Any]:
         """Returns the index of a member, as kernels take it."""
-        return np.int32(self.members.index(member))
+        index: np.signedinteger[Any] = np.int32(self.members.index(member))
+        return index
 
 
 def is_member(value: Any) -> bool:
@@ -108,10 +109,10 @@ def compared_members(c: Any, sign: str, one: Any, other: Any) -> Any:
     """
     if sign not in (*_SAME, *_OTHER):
         raise UnsupportedError(f"members of an enumeration have no order; got {sign}; compare their values")
-    kinds = [value.members if isinstance(value, MemberChoice) else _enumeration(value) for value in (one, other)]
-    if kinds[0] != kinds[1]:
+    enums = [value.members if isinstance(value, MemberChoice) else _enumeration(value) for value in (one, other)]
+    if enums[0] is None or enums[0] != enums[1]:
         return sign in _OTHER
-    first, second = [value.at if isinstance(value, MemberChoice) else kinds[0].index(value) for value in (one, other)]
+    first, second = [value.at if isinstance(value, MemberChoice) else enums[0].index(value) for value in (one, other)]
     return c.arithmetic.compare("==" if sign in _SAME else "!=", first, second)
 
 
