@@ -27,13 +27,18 @@ def write(x):
 
 
 @cuda.jit(device=True)
-def factorial(n):
-    return 1 if n <= 1 else n * factorial(n - 1)
+def one(n):
+    return two(n - 1) if n > 0 else 0
+
+
+@cuda.jit(device=True)
+def two(n):
+    return one(n - 1) if n > 0 else 1
 
 
 @cuda.jit
 def recursive(x, n):
-    x[0] = factorial(n)
+    x[0] = one(n)
 
 
 @cuda.jit
@@ -55,7 +60,7 @@ NUMBA: dict[str, dict[str, Callable[[], Any]]] = {
         r"datetime64\[D\].*x\.view\(np\.int64\)": lambda: write[1, 1](np.zeros(2, "M8[D]")),
         r"timedelta64\[s\].*x\.view\(np\.int64\)": lambda: cuda.to_device(np.zeros(2, "m8[s]")),
     },
-    "Recursion": {"factorial calls itself.*write a loop": lambda: recursive[1, 1](np.zeros(1), 5)},
+    "Two device functions that call each other": {"one calls itself": lambda: recursive[1, 1](np.zeros(1), 5)},
     "Registers of a kernel": {
         "get_regs_per_thread": lambda: write.get_regs_per_thread(),
         "SPIR-V here.*no PTX": lambda: write.inspect_asm(),

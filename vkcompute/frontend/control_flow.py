@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 from vkcompute import ir
 from vkcompute.compiled.specialization import LOOP
 from vkcompute.frontend.kinds import Kinds
-from vkcompute.frontend.scopes import NOTHING, Edge, LoopEdges, Scope, Unset
+from vkcompute.frontend.scopes import NOTHING, Edge, LoopEdges, Scope, Unset, UntypedError
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Value
 
@@ -105,8 +105,11 @@ class ControlFlow:
 
         Raises:
             UnsupportedError: it has none here.
+            UntypedError: its type is not known yet.
         """
         value = (self.env if env is None else env).get(name, NOTHING)
+        if isinstance(value, Unset) and value.untyped:
+            raise UntypedError(value.why)
         if self._is_zero(value):
             self.zeros.add(name)
             return 0

@@ -81,6 +81,9 @@ class Evaluator:
         sources: sources of the functions that have been inlined.
         nested: nested functions, and the frames in which they are defined.
         captured: globals found outside of the program.
+        most_levels: calls of a function to itself, with the first, that a stack has room for; 0 without a stack.
+        recursive: functions that call themselves, with the dump of the expression by which they do.
+        stacks: those whose calls are being built, each with its stack.
         n_nodes: expressions and statements evaluated so far.
         around: evaluates a node by its handler in place of `evaluate`, to observe it; None for none.
     """
@@ -92,6 +95,9 @@ class Evaluator:
         self.sources: dict[FunctionType, Source] = {}
         self.nested: dict[FunctionType, Frame] = {}
         self.captured = Captured(language.suggestion)
+        self.most_levels = 0
+        self.recursive: dict[FunctionType, str] = {}
+        self.stacks: dict[FunctionType, Any] = {}
         self.n_nodes = 0
         self.around: Callable[[Handler, ast.AST], Any] | None = None
 
@@ -211,7 +217,7 @@ class Evaluator:
     def _expanded(
         self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST, language: Language
     ) -> Any:
-        source = self._source_of(function)
+        source = self._source_of(function, node)
         try:
             bound = bind(parameters_of(function), args, named)
         except TypeError as error:
@@ -228,14 +234,15 @@ class Evaluator:
 
         return self.flow.call(function.__name__, bound.arguments, build, language)
 
-    def _source_of(self, function: FunctionType) -> Source:
-        """Returns the source of a function to inline.
+    def _source_of(self, function: FunctionType, node: ast.AST) -> Source:
+        """Returns the source of a function to inline at a call.
 
         Raises:
             UnsupportedError: it calls itself, or its source has changed.
         """
         depth = sum(frame.function is function for frame in self.frames)
         if depth > self.language.most_recursions:
+            self._note_recursion(function, node)
             deep = f" {depth} deep, and its constants do not end that" if self.language.most_recursions else ""
             raise UnsupportedError(f"{function.__name__} calls itself{deep}; kernels have no recursion: write a loop")
         if function not in self.sources:
@@ -247,6 +254,13 @@ class Evaluator:
         if source.code not in (None, function.__code__):
             raise UnsupportedError(str(changed(function)))
         return source
+
+    def _note_recursion(self, function: FunctionType, node: ast.AST) -> None:
+        """Notes that a function calls itself at a node, and raises RebuildError, if there is a stack for it."""
+        is_direct = self.frames[-1].function is function and function not in self.nested
+        if self.most_levels and is_direct and isinstance(node, ast.Call):
+            self.recursive[function] = ast.dump(node.func)
+            raise RebuildError
 
     def define(self, definition: ast.FunctionDef) -> FunctionType:
         """Returns a nested function; its defaults are evaluated here, and the outer variables where it is called."""

@@ -11,6 +11,10 @@ from vkcompute import ir
 from vkcompute.ir.builder import Mark
 
 
+class UntypedError(Exception):
+    """A variable is read whose type is not known yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unset:
     """A variable without a usable value.
@@ -18,10 +22,12 @@ class Unset:
     Attributes:
         why: the reason.
         unassigned: True if that is a path that does not assign it.
+        untyped: True if it has a value whose type is not known yet; `why` is its name.
     """
 
     why: str
     unassigned: bool = False
+    untyped: bool = False
 
 
 NOTHING = Unset("it has no value", unassigned=True)

@@ -81,6 +81,10 @@ class ArrayChoices:
             return ArrayChoice(kind.arrays, Number(next(values), Kind(INT32)))
         return self._numbers.unpacked(kind, values)
 
+    def filler(self, kind: Any) -> list[Value]:
+        """Returns any device values of a kind."""
+        return self._numbers.filler(kind)
+
 
 def _arrays_of(kind: Any) -> Sequence[ArrayValue]:
     """Returns the arrays of a kind; none of another kind, and of views, which belong to their branch."""

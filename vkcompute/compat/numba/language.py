@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from enum import EnumMeta
+from enum import EnumMeta, IntEnum
 from functools import partial
 from types import EllipsisType, FunctionType
 from typing import Any
@@ -17,11 +18,12 @@ from vkcompute.compat.numba.array_choices import ArrayChoice, ArrayChoices, chos
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.kernel_names import NAMES, Readable
 from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, unrolled
+from vkcompute.compat.numba.member_choices import MemberChoice, MemberChoices, compared_members, is_member, value_of
 from vkcompute.compat.numba.types import Number as NumberType
-from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
+from vkcompute.frontend import call_stack
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import NUMBERS_AND_TEXT, attribute, constant, name
 from vkcompute.frontend.language import Handler, Iterations
@@ -30,14 +32,13 @@ from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT64, INT64, SCALARS, Value
 from vkcompute.jit.frontend import array_views
-from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, KERNEL_STATEMENTS, Compiler
+from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, KERNEL_STATEMENTS, SPECIAL_FORMS, Compiler
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, is_complex
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, is_complex, is_static
 
 NAMES[literal_unroll] = unrolled
 RAISED = "\x1f"
@@ -86,14 +87,9 @@ ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "reshape": lambda c, x, *shape: parts.reshaped(c, x, shape[0] if isinstance(shape[0], tuple) else shape),
     "transpose": parts.transposed,
     "copy": lambda c, x: parts.copied(c, x),
-    "view": lambda c, x, dtype: array_views.retyped(c, x, element_type(as_numpy(dtype))),
+    "view": parts.retyped,
 }
 """Methods of arrays in kernels -> what builds a call."""
-
-
-def as_numpy(dtype: Any) -> Any:
-    """Returns NumPy's dtype of a type of Numba or of Python."""
-    return dtype.dtype if isinstance(dtype, (NumberType, RecordType)) else np.dtype(dtype)
 
 
 class CooperativeError(KernelError):
@@ -111,6 +107,19 @@ def _attribute(e: Evaluator, node: ast.Attribute) -> Any:
 def _read(e: Evaluator, value: Any) -> Any:
     """Returns the value in kernels of a name of the host."""
     return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
+
+
+def _print(e: Evaluator, node: ast.Call) -> None:
+    """Expands a call of print; a position, as `cuda.threadIdx`, is shown as the tuple of its numbers."""
+    args = [_spread(e, arg) if isinstance(arg, (ast.Name, ast.Attribute)) else arg for arg in node.args]
+    SPECIAL_FORMS[print](e, ast.copy_location(ast.Call(node.func, args, node.keywords), node))
+
+
+def _spread(e: Evaluator, node: ast.expr) -> ast.expr:
+    value = e.value(node)
+    names = value.attributes if isinstance(value, Readable) else ()
+    parts: list[ast.expr] = [ast.copy_location(ast.Attribute(node, name, ast.Load()), node) for name in names]
+    return ast.copy_location(ast.Tuple(parts, ast.Load()), node) if parts else node
 
 
 _STATEMENTS: Mapping[type[ast.AST], Handler] = {
@@ -149,6 +158,7 @@ class NumbaKernels(Compiler):
 
     statements = _STATEMENTS
     expressions = _EXPRESSIONS
+    special_forms: Mapping[Any, Handler] = ChainMap({print: _print}, SPECIAL_FORMS)
 
     def __init__(
         self,
@@ -159,9 +169,11 @@ class NumbaKernels(Compiler):
     ) -> None:
         super().__init__(function, rules, evaluator, host, self._arrays)
         self.compare, self.binary, self.unary = self._compare, self._binary, self._unary
+        self.selected = self._selected
         self.evaluator.flow.assumes_zero = True
-        choices = ArrayChoices(self.numbers)
-        self.kind_of_variable, self.joined = choices.kind_of_variable, choices.joined
+        self.evaluator.most_levels = 128
+        choices = MemberChoices(ArrayChoices(self.numbers), self.builder)
+        self.kind_of_variable, self.joined, self.filler = choices.kind_of_variable, choices.joined, choices.filler
         self.packed, self.unpacked = choices.packed, choices.unpacked
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
@@ -203,6 +215,12 @@ class NumbaKernels(Compiler):
 
     def _compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, a bool."""
+        if isinstance(one, MemberChoice) or isinstance(other, MemberChoice):
+            return compared_members(self, sign, one, other)
+        pair = one, other
+        if sign in ("is", "is not") and any(isinstance(side, IntEnum) for side in pair) and not is_static(pair):
+            numbers = [int(side) if isinstance(side, IntEnum) else side for side in pair]
+            return self.arithmetic.compare("==" if sign == "is" else "!=", *numbers)
         if sign in ("is", "is not") and isinstance(one, Number | bool) and isinstance(other, Number | bool):
             same = self.kind(one).type is self.kind(other).type
             return self.arithmetic.compare("==" if sign == "is" else "!=", one, other) if same else sign == "is not"
@@ -212,6 +230,13 @@ class NumbaKernels(Compiler):
             return (first == second) == (sign == "==")
         truth = self.arithmetic.compare(sign, self._beside(one, other), self._beside(other, one))
         return self._opaque(truth, one, other)
+
+    def _selected(self, truth: Value, one: Any, other: Any) -> Any:
+        """Returns one of two values; one of two arrays or members as a variable that is either."""
+        if isinstance(one, (ArrayValue, ArrayChoice, MemberChoice)) or is_member(one):
+            e = self.evaluator
+            return e.flow.choose(truth, lambda: one, lambda: other, e.here(e.node))
+        return self.arithmetic.selected(truth, one, other)
 
     def _opaque(self, truth: Any, *operands: Any) -> Any:
         """Returns a comparison of device values as one whose result is not constant, so that both branches are typed.
@@ -293,6 +318,8 @@ class NumbaKernels(Compiler):
         """Returns an attribute of a value."""
         if isinstance(base, ArrayChoice):
             return chosen(self, base, lambda array: self.attribute(array, name))
+        if isinstance(base, MemberChoice) and name == "value":
+            return value_of(self, base)
         if isinstance(base, ArrayValue) and name in ARRAY_ATTRIBUTES:
             return ARRAY_ATTRIBUTES[name](self, base)
         if isinstance(base, ArrayValue) and name in ARRAY_METHODS:
@@ -370,6 +397,9 @@ class NumbaKernels(Compiler):
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Builds the body of a function in the place of a call; internal ones are in the language of kernels."""
         language = self.kernels if is_internal(function) else self
+        if function in self.evaluator.recursive:
+            report = partial(self.report, values=(), fails=True)
+            return call_stack.called(self.evaluator, function, args, named, node, language, report)
         return self.evaluator.inline(function, args, named, node, language)
 
     def as_type(self, value: Any, kind: Type) -> Any:

@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from vkcompute.compat.numba import types
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Constant
+from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.array_views import View, both, made, row_major, size, whole
+from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.values import PARTS, ArrayValue, Kind, Number
 from vkcompute.jit.library.private import local
 
@@ -137,3 +142,9 @@ APPLIED: dict[tuple[int, bool], Any] = {
     (1, False): apply_unary, (1, True): apply_unary_rows, (2, False): apply_binary, (2, True): apply_binary_rows,
 }  # fmt: skip
 """Number of operands, and whether the result has several axes -> the function that applies one of elements."""
+
+
+def retyped(c: Any, array: ArrayValue, dtype: Any) -> ArrayValue:
+    """Returns a view with elements of another type, NumPy's, Numba's or Python's."""
+    given = dtype.dtype if isinstance(dtype, (types.Number, types.Record)) else np.dtype(dtype)
+    return array_views.retyped(c, array, element_type(given))

@@ -10,6 +10,7 @@ import numpy as np
 
 from vkcompute.compat.numba import config
 from vkcompute.compat.numba.cuda.streams import external_stream
+from vkcompute.compat.numba.member_choices import Enumeration, is_member
 from vkcompute.compat.numba.types import Array as ArrayType
 from vkcompute.compat.numba.types import from_dtype, layout_of
 from vkcompute.compiled import composites
@@ -328,9 +329,13 @@ def _record(array: ArrayValue) -> Record:
 
 
 def form_of(arg: Any, leaves: list[Any]) -> Form | None:
-    """Returns the form of a tuple or a record, None for another argument, and adds its leaves to a list."""
+    """Returns the form of a tuple, a record or a member, None for another argument, and adds its leaves to a list."""
     if isinstance(arg, tuple):
         return composites.form_of(arg, leaves, form_of)
+    if is_member(arg):
+        members = Enumeration(type(arg))
+        leaves.append(members.index(arg))
+        return Form(members, (None,))
     leaves.append(arg)
     return Form(_record, (None,)) if isinstance(arg, (np.void, DeviceRecord)) else None
 
