@@ -216,8 +216,11 @@ def test_arrays_with_atomic_operations_of_several_types_share_a_binding(small: v
     arrays = [small.array(np.full(64, -90 if dtype == "int32" else 7, dtype)) for dtype in dtypes]
     counted_in_all_types[1, 64](*arrays)
     a, b, c, d, e, f = [array.numpy() for array in arrays]
-    assert a[:3].tolist() == [3, -90, -90] and b[:2].tolist() == [63, 7] and c[:2].tolist() == [39, 7]
-    assert d.tolist() == f.tolist() == [*range(64)] and e.tolist() == [*range(7, 71)]
+    assert a[:3].tolist() == [3, -90, -90]
+    assert b[:2].tolist() == [63, 7]
+    assert c[:2].tolist() == [39, 7]
+    assert d.tolist() == f.tolist() == [*range(64)]
+    assert e.tolist() == [*range(7, 71)]
 
 
 def test_a_failure_among_arrays_with_atomic_operations(small: vc.Runtime) -> None:
