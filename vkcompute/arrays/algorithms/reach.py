@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from vkcompute.compiled.target import target_of
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
 
 _SLACK_BYTES = 256
 """The largest alignment of bindings: an array may begin so far behind the binding's start."""
@@ -17,16 +18,23 @@ _OTHERS = 1
 
 
 def exceeds_reach(*arrays: Array) -> bool:
-    """True if the arrays of a launch take more bindings than the device has, and one of them takes several.
+    """True if a launch with these arrays takes more bindings than the device has."""
+    return is_beyond_reach(arrays[0], *[array.nbytes for array in arrays])
 
-    Arrays that fit a binding each share one where they are too many.
+
+def is_beyond_reach(x: Array, *sizes: int) -> bool:
+    """True if a launch with arrays of so many bytes, on the device of `x`, takes more bindings than it has.
+
+    Where there are more arrays than bindings, all are to share one.
     """
-    runtime = arrays[0].runtime
+    runtime = runtime_of(x)
     n_bound = target_of(runtime).max_storage_buffers
     if n_bound is None:
         return False
     most = 1 << runtime.device.max_binding_bytes.bit_length() - 1
-    counts = [-(-(array.nbytes + _SLACK_BYTES) // most) for array in arrays]
+    counts = [-(-(nbytes + _SLACK_BYTES) // most) for nbytes in sizes]
+    if len(sizes) + _OTHERS > n_bound:
+        return sum(sizes) + len(sizes) * _SLACK_BYTES > most
     return max(counts) > 1 and sum(counts) + _OTHERS > n_bound
 
 

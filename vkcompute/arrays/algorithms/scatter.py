@@ -11,11 +11,17 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.gather import positions_along, take, words, wrapped
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
+from vkcompute.arrays.algorithms.reach import halves, is_beyond_reach
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
+
+_in_low = Elementwise("at if at < n else -1", "at, n")
+_in_high = Elementwise("max(at - n, -1)", "at, n")
+_kept = Elementwise("value if at >= 0 else old", "at, value, old")
 
 
 @kernel
@@ -50,11 +56,37 @@ def scatter(x: Array, at: Array, lines: Lines, values: Array) -> None:
     """
     if not values.size:
         return
+    (source, n_words), (target, _) = words(values), words(x)
+    _scatter_words(target, at, lines._replace(n_columns=lines.n_columns * n_words), source)
+
+
+def _scatter_words(x: Array, at: Array, lines: Lines, values: Array) -> None:
+    if is_beyond_reach(x, x.nbytes, at.nbytes, 4 * lines.n, values.nbytes):
+        _scatter_by_parts(x, at, lines, values)
+        return
     winners = temporary(x.runtime, lines.n, np.int32).fill(0)
     launch(_claim, at.size, at, winners, at.size)
-    (source, n_words), (target, _) = words(values), words(x)
-    args = source.size, lines.n, at.size, lines.n_columns * n_words
-    launch(_scatter, source.size, source, at, winners, target, *args)
+    launch(_scatter, values.size, values, at, winners, x, values.size, lines.n, at.size, lines.n_columns)
+
+
+def _scatter_by_parts(x: Array, at: Array, lines: Lines, values: Array) -> None:
+    """Halves the rows, the indices, or the elements, which leave out the indices of the others."""
+    n_rows, n, n_columns = lines
+    if n_rows > 1:
+        for half in halves(n_rows):
+            rows = half.stop - half.start
+            target, source = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, values))
+            _scatter_words(target, at, Lines(rows, n, n_columns), source)
+    elif at.size > 1 and (n == 1 or at.nbytes + values.nbytes >= x.nbytes):
+        for half in halves(at.size):
+            _scatter_words(x, at[half], lines, values.reshape(at.size, -1)[half].reshape(-1))
+    elif n > 1:
+        (low, high), elements = halves(n), x.reshape(n, -1)
+        _scatter_words(elements[low].reshape(-1), _in_low(at, low.stop), Lines(1, low.stop, n_columns), values)
+        _scatter_words(elements[high].reshape(-1), _in_high(at, low.stop), Lines(1, n - low.stop, n_columns), values)
+    else:
+        bits = np.dtype(f"u{x.dtype.itemsize}")
+        _kept(at, values.view(bits), x.view(bits), out=x.view(bits))
 
 
 def prepared(values: Array, x: Array, shape: tuple[int, ...]) -> Array:
