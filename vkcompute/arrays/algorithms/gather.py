@@ -162,11 +162,13 @@ def _gather_elements(x: Any, at: Any, out: Any, n_items: int) -> None:
 
 
 @kernel
-def _along(at: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: int) -> None:
-    """Makes an index along an axis one of the whole array."""
+def _along(at: Any, out: Any, n_items: int, first: int, n: int, n_indices: int, n_columns: int) -> None:
+    """Makes an index along an axis one of the whole array, of indices from the first on."""
     i = global_id(0)
     if i < n_items:
-        out[i] = (i // n_columns // n_indices * n + at[i]) * n_columns + i % n_columns if at[i] >= 0 else -1
+        which = first + i
+        row = which // n_columns // n_indices
+        out[i] = (row * n + at[i]) * n_columns + which % n_columns if at[i] >= 0 else -1
 
 
 def words(x: Array) -> tuple[Array, int]:
@@ -207,7 +209,7 @@ def _gather_by_parts(x: Array, at: Array, lines: Lines, out: Array) -> None:
             rows = half.stop - half.start
             source, target = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, out))
             _gather_words(source, at, Lines(rows, n, n_columns), target)
-    elif at.size > 1 and at.nbytes + out.nbytes >= x.nbytes:
+    elif at.size > 1 and (n == 1 or at.nbytes + out.nbytes >= x.nbytes):
         for half in halves(at.size):
             _gather_words(x, at[half], lines, out.reshape(at.size, -1)[half].reshape(-1))
     elif n > 1:
@@ -219,7 +221,7 @@ def _gather_by_parts(x: Array, at: Array, lines: Lines, out: Array) -> None:
         first, second = (array.view(bits).reshape(shape) for array in (out, other))
         _either(at.reshape(-1, 1), low.stop, first, second, out=first)
     else:
-        copy_into(x.reshape(1, -1).broadcast_to((at.size, n_columns)), out.reshape(at.size, n_columns))
+        copy_into(x, out)
 
 
 def take(x: Array, indices: Array, axis: int | None = None, mode: str = "raise") -> Array:
@@ -242,8 +244,16 @@ def positions_along(shape: tuple[int, ...], indices: Array, axis: int) -> Array:
     lines = lines_along(shape, axis)
     at = wrapped(indices, lines.n, axis)
     positions = temporary(at.runtime, at.size, np.int32)
-    launch(_along, at.size, at, positions, at.size, lines.n, indices.shape[axis], lines.n_columns)
+    _store_positions(at, positions, 0, lines, indices.shape[axis])
     return positions
+
+
+def _store_positions(at: Array, out: Array, first: int, lines: Lines, n_indices: int) -> None:
+    if at.size and exceeds_reach(at, out):
+        for half in halves(at.size):
+            _store_positions(at[half], out[half], first + half.start, lines, n_indices)
+    else:
+        launch(_along, at.size, at, out, at.size, first, lines.n, n_indices, lines.n_columns)
 
 
 def take_along_axis(x: Array, indices: Array, axis: int) -> Array:

@@ -115,10 +115,9 @@ def _order_by_parts(words: list[Word], n_rows: int, n: int, order: Array | None)
 
 def _merged_order(keys: Array, word: Word) -> Array:
     """Sorts the halves of keys: an element is behind those of the other half that precede it."""
-    order, out = [], _like(keys.view(np.int32))
-    parts = halves(keys.size)
-    for half in parts:
-        order.append(sort_rows([Word(keys[half], word.n_bits, first_bit=word.first_bit)], 1, half.stop - half.start))
+    parts, out = halves(keys.size), _like(keys.view(np.int32))
+    words = [Word(keys[half], word.n_bits, first_bit=word.first_bit) for half in parts]
+    order = [sort_rows([part], 1, part.keys.size) for part in words]
     low, high = (_gathered(keys[half], part) for half, part in zip(parts, order, strict=True))
     for mine, others, part, side, start in (
         (low, high, order[0], "left", 0),

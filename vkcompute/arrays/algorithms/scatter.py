@@ -5,6 +5,7 @@ Of values with the same index the last one is assigned, as in NumPy. Results are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from vkcompute.runtime.memory.array import Array
 
 _in_low = Elementwise("at if at < n else -1", "at, n")
 _in_high = Elementwise("max(at - n, -1)", "at, n")
-_kept = Elementwise("value if at >= 0 else old", "at, value, old")
 
 
 @kernel
@@ -62,31 +62,38 @@ def scatter(x: Array, at: Array, lines: Lines, values: Array) -> None:
 
 def _scatter_words(x: Array, at: Array, lines: Lines, values: Array) -> None:
     if is_beyond_reach(x, x.nbytes, at.nbytes, 4 * lines.n, values.nbytes):
-        _scatter_by_parts(x, at, lines, values)
+        store_by_parts(_scatter_words, x, at, lines, values)
         return
     winners = temporary(x.runtime, lines.n, np.int32).fill(0)
     launch(_claim, at.size, at, winners, at.size)
     launch(_scatter, values.size, values, at, winners, x, values.size, lines.n, at.size, lines.n_columns)
 
 
-def _scatter_by_parts(x: Array, at: Array, lines: Lines, values: Array) -> None:
-    """Halves the rows, the indices, or the elements, which leave out the indices of the others."""
+Store = Callable[[Array, Array, Lines, Array], None]
+"""A function with the arguments of `scatter`."""
+
+
+def store_by_parts(store: Store, x: Array, at: Array, lines: Lines, values: Array) -> None:
+    """Calls a function for halves of the rows, of the indices in order, of the elements, or of the columns.
+
+    Indices of the other half of the elements are -1.
+    """
     n_rows, n, n_columns = lines
     if n_rows > 1:
         for half in halves(n_rows):
             rows = half.stop - half.start
             target, source = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, values))
-            _scatter_words(target, at, Lines(rows, n, n_columns), source)
+            store(target, at, Lines(rows, n, n_columns), source)
     elif at.size > 1 and (n == 1 or at.nbytes + values.nbytes >= x.nbytes):
         for half in halves(at.size):
-            _scatter_words(x, at[half], lines, values.reshape(at.size, -1)[half].reshape(-1))
+            store(x, at[half], lines, values.reshape(at.size, -1)[half].reshape(-1))
     elif n > 1:
         (low, high), elements = halves(n), x.reshape(n, -1)
-        _scatter_words(elements[low].reshape(-1), _in_low(at, low.stop), Lines(1, low.stop, n_columns), values)
-        _scatter_words(elements[high].reshape(-1), _in_high(at, low.stop), Lines(1, n - low.stop, n_columns), values)
+        store(elements[low].reshape(-1), _in_low(at, low.stop), Lines(1, low.stop, n_columns), values)
+        store(elements[high].reshape(-1), _in_high(at, low.stop), Lines(1, n - low.stop, n_columns), values)
     else:
-        bits = np.dtype(f"u{x.dtype.itemsize}")
-        _kept(at, values.view(bits), x.view(bits), out=x.view(bits))
+        for half in halves(n_columns):
+            store(x[half], at, Lines(1, 1, half.stop - half.start), values[half])
 
 
 def prepared(values: Array, x: Array, shape: tuple[int, ...]) -> Array:
