@@ -20,7 +20,7 @@ from vkcompute.arrays.algorithms.lines import (
     launch,
     lines_along,
 )
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves, is_beyond_reach
 from vkcompute.compiled.completion import Words, expect
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -127,7 +127,7 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
         return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}")
 
     def wrap(indices: Array, result: Array) -> None:
-        if exceeds_reach(indices, result):
+        if is_beyond_reach(indices, indices.nbytes, result.nbytes, 4 * _FAULT_WORDS):
             for half in halves(indices.size):
                 wrap(indices[half], result[half])
             return

@@ -148,7 +148,8 @@ class Selected:
         self._parts: list[tuple[slice, Selected]] = []
         if mask.size > 1 and is_beyond_reach(mask, *[mask.size * max(mask.dtype.itemsize, 8)] * 4):
             self._parts = [(half, Selected(mask[half])) for half in halves(mask.size)]
-            self._runtime, self.count = runtime, sum(part.count for _, part in self._parts)
+            self._runtime = runtime
+            self.count: int = sum(part.count for _, part in self._parts)
             return
         longest = tuning_of(runtime.device.physical).selection_part
         length = rounded(part_length(mask.size, longest), _WORD)

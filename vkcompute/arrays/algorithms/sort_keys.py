@@ -116,9 +116,9 @@ def number_words(x: Array, *, descending: bool = False) -> list[Word]:
         return [word for part in (imag, real, kinds) for word in number_words(part, descending=descending)]
     form, flip = FORMS.get(x.dtype.kind, UNSIGNED), int(descending)
     if x.dtype.itemsize == 8:
-        keys = [temporary(x.runtime, x.size, np.uint32) for _ in range(2)]
-        _store_wide_keys(flat(x).view(np.uint32), *keys, form, flip)
-        return [Word(key, 32) for key in keys]
+        low, high = (temporary(x.runtime, x.size, np.uint32) for _ in range(2))
+        _store_wide_keys(flat(x).view(np.uint32), low, high, form, flip)
+        return [Word(low, 32), Word(high, 32)]
     if x.dtype.itemsize == 4:
         return [Word(flat(x).view(np.uint32), 32, form, flip)]
     if is_short(x.dtype):
