@@ -53,8 +53,9 @@ def outcome(profile: str, arguments: list[str]) -> str:
     """Runs a program under a profile; returns "right", "refused: …" or "failed: …"."""
     environment = drivers.only(str(drivers.lavapipe())) | {
         "VKCOMPUTE_PROFILE": profile, "VKCOMPUTE_VALIDATION": "error", "VKCOMPUTE_DEVICE": "cpu",
-        "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg",
+        "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg", "OPENBLAS_NUM_THREADS": "1",
     }  # fmt: skip
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling the library's source takes half of a program's time
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-W", "ignore", *[str(ROOT / a) if (ROOT / a).is_file() else a for a in arguments]]
         try:

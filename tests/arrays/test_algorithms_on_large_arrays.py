@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from runtimes import most_buffers
+from runtimes import most_buffers, open_runtime
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
@@ -68,3 +68,72 @@ def test_assignments_are_right(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch)
     expected = _X.copy()
     expected[_AT] = expected[_AT % 1000] = 0
     np.testing.assert_array_equal(x.numpy(), expected)
+
+
+@pytest.fixture(scope="module")
+def poor() -> Iterator[vc.Runtime]:
+    """Launches that reach four bindings of 4 KiB."""
+    with open_runtime(profile="poor", limits={"maxStorageBufferRange": LIMIT}) as runtime:
+        yield runtime
+
+
+_N = 1500
+_Y = np.random.default_rng(2).standard_normal(_N).astype(np.float32)
+_K = np.random.default_rng(3).integers(0, 40, _N).astype(np.int32)
+_EACH: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "running sum": lambda xp, x, k: xp.cumsum(k),
+    "running sums of columns": lambda xp, x, k: xp.cumsum(k.reshape(-1, 30), axis=0, dtype=np.int64),
+    "running maximum": lambda xp, x, k: xp.maximum.accumulate(x),
+    "take": lambda xp, x, k: x[xp.argsort(k, kind="stable")],
+    "one long row": lambda xp, x, k: xp.take(xp.stack([x, -x]), k[:1] % 2, axis=0),
+    "columns": lambda xp, x, k: xp.take(x.reshape(-1, 50), k, axis=1),
+    "sort": lambda xp, x, k: xp.sort(x),
+    "order": lambda xp, x, k: xp.argsort(k, kind="stable"),
+    "searchsorted": lambda xp, x, k: xp.searchsorted(xp.sort(x), x[::-1]),
+    "isin": lambda xp, x, k: xp.isin(x, x[k], invert=True),
+    "unique inverse": lambda xp, x, k: xp.unique(k, return_inverse=True)[1],
+    "mask": lambda xp, x, k: x[k > 7],
+    "nonzero": lambda xp, x, k: xp.nonzero(k.reshape(-1, 30) > 7)[1],
+    "repeat": lambda xp, x, k: xp.repeat(x, k % 3),
+    "bincount": lambda xp, x, k: xp.bincount(k),
+    "bincount of many": lambda xp, x, k: xp.bincount(k * 30 + 5),
+    "histogram": lambda xp, x, k: xp.histogram(x, 30)[0],
+}
+_CLOSE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "weighted bincount": lambda xp, x, k: xp.bincount(k, x),
+    "interp": lambda xp, x, k: xp.interp(x, xp.sort(x), x),
+    "product of many rows": lambda xp, x, k: x.reshape(-1, 30) @ x[:900].reshape(30, 30),
+    "product of many columns": lambda xp, x, k: x[:900].reshape(30, 30) @ x.reshape(30, -1),
+    "product of long rows": lambda xp, x, k: x.reshape(30, -1) @ x.reshape(-1, 30),
+    "stacked products": lambda xp, x, k: x.reshape(2, 30, 25) @ x.reshape(2, 25, 30),
+}
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("name", [*_EACH, *_CLOSE])
+def test_functions_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name: str) -> None:
+    function = (_EACH | _CLOSE)[name]
+    expected, result = function(np, _Y, _K), function(vnp, poor.array(_Y), poor.array(_K)).numpy()
+    if name in _EACH:
+        np.testing.assert_array_equal(result, expected)
+    else:
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [40, 1500])
+def test_assignments_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, n: int) -> None:
+    """Of values with one index the last is assigned, also where parts of the indices take several launches."""
+    x, expected = poor.array(_Y), _Y.copy()
+    x[poor.array(_K[:n] * 30)] = poor.array(np.arange(n, dtype=np.float32))
+    expected[_K[:n] * 30] = np.arange(n)
+    np.testing.assert_array_equal(x.numpy(), expected)
+    vnp.add.at(x, poor.array(_K[:n]), 0.5)
+    np.add.at(expected, _K[:n], np.float32(0.5))
+    np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
+
+
+def test_an_index_out_of_range_is_refused_beyond_the_bindings_of_a_launch(poor: vc.Runtime) -> None:
+    indices = _K.astype(np.int64)
+    indices[-1] = _N
+    with pytest.raises(IndexError, match=rf"index {_N} is out of bounds for axis 0 with size {_N}"):
+        poor.array(_Y)[poor.array(indices)].numpy()

@@ -198,6 +198,31 @@ def test_arrays_of_all_types_share_a_binding(profile: str, step: int) -> None:
             np.testing.assert_array_equal(array.numpy()[1::3] if step > 1 else 0, before[1::3] if step > 1 else 0)
 
 
+@vc.kernel
+def counted_in_all_types(a, b, c, d, e, f):
+    i = vc.global_id(0)
+    vc.atomic.max(a, 0, 3 - i)
+    vc.atomic.min(a, 1, -i)
+    vc.atomic.max(b, 0, vc.uint32(i))
+    vc.atomic.add(c, 0, 0.5)
+    d[i], f[i] = i, i
+    for _ in range(i):
+        e[i] += 1
+
+
+def test_arrays_with_atomic_operations_of_several_types_share_a_binding(small: vc.Runtime) -> None:
+    """Each array keeps its type: minima of signed numbers, and sums of floats."""
+    dtypes = "int32", "uint32", "float32", "int8", "float16", "int64"
+    arrays = [small.array(np.full(64, -90 if dtype == "int32" else 7, dtype)) for dtype in dtypes]
+    counted_in_all_types[1, 64](*arrays)
+    a, b, c, d, e, f = [array.numpy() for array in arrays]
+    assert a[:3].tolist() == [3, -90, -90]
+    assert b[:2].tolist() == [63, 7]
+    assert c[:2].tolist() == [39, 7]
+    assert d.tolist() == f.tolist() == [*range(64)]
+    assert e.tolist() == [*range(7, 71)]
+
+
 def test_a_failure_among_arrays_with_atomic_operations(small: vc.Runtime) -> None:
     """The buffer for reports, which has atomic operations, too, is in no pack: the launch itself fails."""
     counting = kernel_of(ARRAYS, [f"vc.atomic.add({each}, i + 1, 1)" for each in ARRAYS], check_bounds=True)

@@ -154,14 +154,20 @@ def _word(memory: Memory) -> Type:
 
 
 def _replace(function: Function, kind: Type, members: Sequence[Memory]) -> None:
-    """Replaces the members of a pack by the pack, which becomes the last buffer; those of other widths are views."""
+    """Replaces the members of a pack by the pack, which becomes the last buffer.
+
+    Members of other widths are views, and those of other types with atomic operations, which need their own type.
+    """
     parts_of_words = max(member.parts for member in members)
     pack = Memory("pack", element_of(kind), lanes=members[0].lanes, parts=parts_of_words)
     starts = {member: function.push(f"{member.name}.start", UINT32) for member in members}
     function.buffers = [buffer for buffer in function.buffers if buffer not in members] + [pack]
-    width = _index_bytes(pack)
+    width, atomic = _index_bytes(pack), {op.memory for op in walk(function.body) if op.code in _ATOMIC}
     parts: dict[Memory | None, Memory] = {
-        member: pack if _index_bytes(member) == width else view_of(pack, member.element) for member in members
+        member: pack
+        if _index_bytes(member) == width and (member.type == pack.type or member not in atomic)
+        else view_of(pack, member.element)
+        for member in members
     }
 
     def access(b: Builder, op: Op) -> Value | None:

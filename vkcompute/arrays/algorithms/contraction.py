@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 from vkcompute.arrays.algorithms import block_product, matrix_product
 from vkcompute.arrays.algorithms.axis_reductions import reduce
+from vkcompute.arrays.algorithms.lines import contiguous, copy_into
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
 from vkcompute.arrays.expressions.promotion import wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
 Label = int | str
@@ -109,6 +112,10 @@ def _is_product(
 
 def product(a: Array, b: Array) -> Array:
     """Returns the products of stacked matrices, of shape (n, rows, columns); of float16, in float32."""
+    out = temporary(a.runtime, (a.shape[0], a.shape[1], b.shape[2]), wide_float(a.dtype))
+    if exceeds_reach(a, b, out):
+        _multiply_parts(a, b, out)
+        return out
     parts = block_product.stacked_product(a, b)
     if parts is None:
         a, b = (astype(x, wide_float(x.dtype)) for x in (a, b))
@@ -117,3 +124,21 @@ def product(a: Array, b: Array) -> Array:
     if n_parts > 1:
         return reduce("add", parts, (1,), parts.dtype, False)
     return parts.reshape((n, rows, columns))
+
+
+def _multiply_parts(a: Array, b: Array, out: Array) -> None:
+    """Halves the stack, or the longest of rows, terms and columns."""
+    (n, rows, terms), columns = a.shape, b.shape[2]
+    if n > 1:
+        for half in halves(n):
+            copy_into(product(a[half], b[half]), out[half])
+    elif terms >= max(rows, columns):
+        low, high = halves(terms)
+        first = product(contiguous(a[:, :, low]), b[:, low])
+        copy_into(apply("add", first, product(contiguous(a[:, :, high]), b[:, high])), out)
+    elif rows >= columns:
+        for half in halves(rows):
+            copy_into(product(a[:, half], b), out[:, half])
+    else:
+        for half in halves(columns):
+            copy_into(product(a, contiguous(b[:, :, half])), out[:, :, half])

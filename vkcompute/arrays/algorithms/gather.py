@@ -10,8 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, flat, launch, lines_along
+from vkcompute.arrays.algorithms.lines import (
+    Lines,
+    axis_of,
+    contiguous,
+    converted,
+    copy_into,
+    flat,
+    launch,
+    lines_along,
+)
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves, is_beyond_reach
 from vkcompute.compiled.completion import Words, expect
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
@@ -24,6 +35,9 @@ _MOST = 2**31 - 1
 _EACH = 8
 """Indices per invocation, so that few of the slow atomic operations are needed."""
 _MODES = {"raise": 0, "wrap": 1, "clip": 2}
+_below = Elementwise("min(at, n - 1)", "at, n")
+_above = Elementwise("max(at - n, 0)", "at, n")
+_either = Elementwise("low if at < n else high", "at, n, low, high")
 
 
 @kernel
@@ -112,13 +126,22 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
         worst = f"{n - 1 + above if above else -n - below}{' or more, or negative,' if is_huge else ''}"
         return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}")
 
-    def run(faults: Array) -> Any:
+    def wrap(indices: Array, result: Array) -> None:
+        if is_beyond_reach(indices, indices.nbytes, result.nbytes, 4 * _FAULT_WORDS):
+            for half in halves(indices.size):
+                wrap(indices[half], result[half])
+            return
         n_items = -(-indices.size // _EACH) if chosen is _wrap_signed else indices.size
-        is_combined = int(before is not None)
-        return launch(chosen, n_items, indices, result, faults, indices.size, n, is_combined, _MODES[mode])
+        numbers = indices.size, n, int(before is not None), _MODES[mode]
+        expect(
+            runtime_of(indices),
+            _FAULT_WORDS,
+            read,
+            lambda faults: launch(chosen, n_items, indices, result, faults, *numbers),
+        )
 
     if indices.size:
-        expect(runtime_of(indices), _FAULT_WORDS, read, run)
+        wrap(indices, result)
     return result
 
 
@@ -139,11 +162,13 @@ def _gather_elements(x: Any, at: Any, out: Any, n_items: int) -> None:
 
 
 @kernel
-def _along(at: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: int) -> None:
-    """Makes an index along an axis one of the whole array."""
+def _along(at: Any, out: Any, n_items: int, first: int, n: int, n_indices: int, n_columns: int) -> None:
+    """Makes an index along an axis one of the whole array, of indices from the first on."""
     i = global_id(0)
     if i < n_items:
-        out[i] = (i // n_columns // n_indices * n + at[i]) * n_columns + i % n_columns if at[i] >= 0 else -1
+        which = first + i
+        row = which // n_columns // n_indices
+        out[i] = (row * n + at[i]) * n_columns + which % n_columns if at[i] >= 0 else -1
 
 
 def words(x: Array) -> tuple[Array, int]:
@@ -163,12 +188,40 @@ def gather(x: Array, at: Array, lines: Lines, out: Array) -> Array:
     if not out.size:
         return out
     (source, n_words), (target, _) = words(x), words(out)
-    n_columns = lines.n_columns * n_words
-    if n_columns == 1 and lines.n_rows == 1:
-        launch(_gather_elements, target.size, source, at, target, target.size)
-    else:
-        launch(_gather, target.size, source, at, target, target.size, lines.n, at.size, n_columns)
+    _gather_words(source, at, lines._replace(n_columns=lines.n_columns * n_words), target)
     return out
+
+
+def _gather_words(x: Array, at: Array, lines: Lines, out: Array) -> None:
+    if exceeds_reach(x, at, out):
+        _gather_by_parts(x, at, lines, out)
+    elif lines.n_columns == 1 and lines.n_rows == 1:
+        launch(_gather_elements, out.size, x, at, out, out.size)
+    else:
+        launch(_gather, out.size, x, at, out, out.size, lines.n, at.size, lines.n_columns)
+
+
+def _gather_by_parts(x: Array, at: Array, lines: Lines, out: Array) -> None:
+    """Halves the rows, the indices, or the elements: of these, each index reads from one half."""
+    n_rows, n, n_columns = lines
+    if n_rows > 1:
+        for half in halves(n_rows):
+            rows = half.stop - half.start
+            source, target = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, out))
+            _gather_words(source, at, Lines(rows, n, n_columns), target)
+    elif at.size > 1 and (n == 1 or at.nbytes + out.nbytes >= x.nbytes):
+        for half in halves(at.size):
+            _gather_words(x, at[half], lines, out.reshape(at.size, -1)[half].reshape(-1))
+    elif n > 1:
+        low, high = halves(n)
+        elements, other = x.reshape(n, -1), temporary(x.runtime, out.size, out.dtype)
+        _gather_words(elements[low].reshape(-1), _below(at, low.stop), Lines(1, low.stop, n_columns), out)
+        _gather_words(elements[high].reshape(-1), _above(at, low.stop), Lines(1, n - low.stop, n_columns), other)
+        shape, bits = (at.size, n_columns), np.dtype(f"u{out.dtype.itemsize}")
+        first, second = (array.view(bits).reshape(shape) for array in (out, other))
+        _either(at.reshape(-1, 1), low.stop, first, second, out=first)
+    else:
+        copy_into(x, out)
 
 
 def take(x: Array, indices: Array, axis: int | None = None, mode: str = "raise") -> Array:
@@ -191,8 +244,16 @@ def positions_along(shape: tuple[int, ...], indices: Array, axis: int) -> Array:
     lines = lines_along(shape, axis)
     at = wrapped(indices, lines.n, axis)
     positions = temporary(at.runtime, at.size, np.int32)
-    launch(_along, at.size, at, positions, at.size, lines.n, indices.shape[axis], lines.n_columns)
+    _store_positions(at, positions, 0, lines, indices.shape[axis])
     return positions
+
+
+def _store_positions(at: Array, out: Array, first: int, lines: Lines, n_indices: int) -> None:
+    if at.size and exceeds_reach(at, out):
+        for half in halves(at.size):
+            _store_positions(at[half], out[half], first + half.start, lines, n_indices)
+    else:
+        launch(_along, at.size, at, out, at.size, first, lines.n, n_indices, lines.n_columns)
 
 
 def take_along_axis(x: Array, indices: Array, axis: int) -> Array:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
 from vkcompute.arrays.algorithms.transposition import copy_transposed
 from vkcompute.errors import MissingFeature
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -29,6 +30,7 @@ _MOST_ITEMS = 2**31 - 2**16
 """IDs of whole workgroups, in a wrapped grid too, do not exceed int32."""
 _CPU_PARTS, _SHORTEST_PART = 512, 32
 _identity = Elementwise("x")
+_moved = Elementwise("x + n", "x, n")
 
 
 class Lines(NamedTuple):
@@ -141,7 +143,12 @@ def _count_up(out: Any, n_items: int) -> None:
 def count_up(runtime: Context, n: int) -> Array:
     """Returns the int32 from 0 to `n` - 1."""
     out = temporary(runtime, n, np.int32)
-    launch(_count_up, -(-n // _COUNTED), out, n)
+    if n and exceeds_reach(out):
+        low, high = halves(n)
+        copy_into(count_up(runtime, low.stop), out[low])
+        _moved(count_up(runtime, n - low.stop), low.stop, out=out[high])
+    else:
+        launch(_count_up, -(-n // _COUNTED), out, n)
     return out
 
 

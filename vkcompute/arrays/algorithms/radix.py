@@ -15,13 +15,19 @@ from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, count_up, launch, part_length
 from vkcompute.arrays.algorithms.merge_sort import LONGEST_MERGED, is_merged, sort_by_merging
 from vkcompute.arrays.algorithms.radix_digits import DIGIT_BITS, N_DIGITS, Kernels
+from vkcompute.arrays.algorithms.reach import halves, is_beyond_reach
 from vkcompute.arrays.algorithms.scans import cumulative
+from vkcompute.arrays.algorithms.scatter import scatter
+from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.algorithms.sort_keys import FORMS, HALF, UNSIGNED, Word, encoded, is_short, narrowed, widened
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.tuning import tuning_of
 
+_moved = Elementwise("at + n", "at, n")
+_sum = Elementwise("a + b", "a, b")
 _SHORTEST_PART = 528
 """Elements of a part on a CPU: an invocation also stores the counts of all digits."""
 
@@ -74,6 +80,8 @@ def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None
         words: of n_rows * n elements, the lowest first.
         order: of the elements before, to sort by further words.
     """
+    if _is_large(words[0].keys):
+        return _order_by_parts(words, n_rows, n, order)
     for word in words:
         if is_merged(n_rows, n, LONGEST_MERGED):
             keys = encoded(word).keys
@@ -82,6 +90,47 @@ def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None
             order = _by_digits(word, n_rows, n, order)
     assert order is not None
     return order
+
+
+def _is_large(x: Array) -> bool:
+    """True if a pass over so many keys, with orders and the counts of digits, takes too many bindings."""
+    return is_beyond_reach(x, *[x.nbytes] * 5)
+
+
+def _order_by_parts(words: list[Word], n_rows: int, n: int, order: Array | None) -> Array:
+    """Sorts halves of the rows; of one row by word, the halves of it, which are merged."""
+    for word in words:
+        keys = encoded(word).keys if order is None else _gathered(encoded(word).keys, order)
+        if n_rows > 1:
+            new_order, low = temporary(keys.runtime, keys.size, np.int32), n_rows // 2
+            for start, stop in ((0, low * n), (low * n, keys.size)):
+                part = Word(keys[start:stop], word.n_bits, first_bit=word.first_bit)
+                _moved(sort_rows([part], (stop - start) // n, n), start, out=new_order[start:stop])
+        else:
+            new_order = _merged_order(keys, word)
+        order = new_order if order is None else gather(order, new_order, Lines(1, keys.size, 1), _like(order))
+    assert order is not None
+    return order
+
+
+def _merged_order(keys: Array, word: Word) -> Array:
+    """Sorts the halves of keys: an element is behind those of the other half that precede it."""
+    parts, out = halves(keys.size), _like(keys.view(np.int32))
+    words = [Word(keys[half], word.n_bits, first_bit=word.first_bit) for half in parts]
+    order = [sort_rows([part], 1, part.keys.size) for part in words]
+    low, high = (_gathered(keys[half], part) for half, part in zip(parts, order, strict=True))
+    for mine, others, part, side, start in (
+        (low, high, order[0], "left", 0),
+        (high, low, order[1], "right", parts[1].start),
+    ):
+        before = searchsorted(others, mine, side, dtype=np.dtype(np.int32))
+        at = _sum(count_up(keys.runtime, mine.size), before)
+        scatter(out, at, Lines(1, keys.size, 1), _moved(part, start))
+    return out
+
+
+def _like(x: Array) -> Array:
+    return temporary(x.runtime, x.size, x.dtype)
 
 
 def _gathered(keys: Array, order: Array) -> Array:
@@ -95,7 +144,7 @@ def sort_values(x: Array, n_rows: int, n: int, out: Array, *, descending: bool) 
     """
     dtype, is_narrow = x.dtype, is_short(x.dtype)
     is_word = dtype.itemsize in (4, 8) and dtype.kind in "iuf"
-    if not (is_word or is_narrow) or is_merged(n_rows, n, LONGEST_MERGED // 2):
+    if not (is_word or is_narrow) or is_merged(n_rows, n, LONGEST_MERGED // 2) or is_beyond_reach(x, *[x.nbytes] * 5):
         return False
     form, flip = FORMS.get(dtype.kind, UNSIGNED), int(descending)
     bits = widened(x) if is_narrow else x.reshape(-1).view(np.uint32)

@@ -18,8 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.algorithms import block_scan
-from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, launch, lines_along, part_length
+from vkcompute.arrays.algorithms.lines import (
+    Lines,
+    axis_of,
+    contiguous,
+    converted,
+    copy_into,
+    launch,
+    lines_along,
+    part_length,
+)
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
 from vkcompute.arrays.expressions.promotion import accumulated, wide_float
+from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.dtypes import lookup
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
@@ -142,8 +153,40 @@ def cumulative(
         else:
             first.copy_from(temporary(x.runtime, first.shape, result_dtype).fill(initial))
     if x.size:
-        _scan(operation, contiguous(x), out, lines_along(x.shape, at), n_before)
+        _scan_reached(operation, contiguous(x), out, at, n_before)
     return out
+
+
+def _scan_reached(operation: str, x: Array, out: Array, axis: int, n_before: int) -> None:
+    """Scans along an axis, where launches do not reach the arrays by parts, whose results are not rounded between."""
+    lines = lines_along(x.shape, axis)
+    if not exceeds_reach(x, out):
+        _scan(operation, x, out, lines, n_before)
+        return
+    results = temporary(x.runtime, x.shape, wide_float(out.dtype))
+    _scan_by_parts(operation, x.reshape(-1), results.reshape(-1), lines)
+    copy_into(results, out[(slice(None),) * axis + (slice(n_before, None),)])
+
+
+def _scan_by_parts(operation: str, x: Array, out: Array, lines: Lines) -> None:
+    """Halves the rows, or the lines: the last results of the first half are combined with those of the second."""
+    n_rows, n, n_columns = lines
+    if not exceeds_reach(x, out):
+        _scan(operation, x, out, lines)
+        return
+    if n_rows > 1:
+        sources, targets = x.reshape(n_rows, -1), out.reshape(n_rows, -1)
+        for half in halves(n_rows):
+            part = Lines(half.stop - half.start, n, n_columns)
+            _scan_by_parts(operation, sources[half].reshape(-1), targets[half].reshape(-1), part)
+    elif n > 1:
+        sources, targets, (low, high) = x.reshape(n, -1), out.reshape(n, -1), halves(n)
+        for half in (low, high):
+            part = Lines(1, half.stop - half.start, n_columns)
+            _scan_by_parts(operation, sources[half].reshape(-1), targets[half].reshape(-1), part)
+        copy_into(apply(OPERATIONS[operation].row, targets[low.stop - 1], targets[high]), targets[high])
+    else:
+        copy_into(x, out)
 
 
 def initial_of(operation: str, dtype: np.dtype[Any]) -> Any:

@@ -5,17 +5,23 @@ Of values with the same index the last one is assigned, as in NumPy. Results are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from vkcompute.arrays.algorithms.gather import positions_along, take, words, wrapped
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
+from vkcompute.arrays.algorithms.reach import halves, is_beyond_reach
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
+
+_in_low = Elementwise("at if at < n else -1", "at, n")
+_in_high = Elementwise("max(at - n, -1)", "at, n")
 
 
 @kernel
@@ -50,11 +56,44 @@ def scatter(x: Array, at: Array, lines: Lines, values: Array) -> None:
     """
     if not values.size:
         return
+    (source, n_words), (target, _) = words(values), words(x)
+    _scatter_words(target, at, lines._replace(n_columns=lines.n_columns * n_words), source)
+
+
+def _scatter_words(x: Array, at: Array, lines: Lines, values: Array) -> None:
+    if is_beyond_reach(x, x.nbytes, at.nbytes, 4 * lines.n, values.nbytes):
+        store_by_parts(_scatter_words, x, at, lines, values)
+        return
     winners = temporary(x.runtime, lines.n, np.int32).fill(0)
     launch(_claim, at.size, at, winners, at.size)
-    (source, n_words), (target, _) = words(values), words(x)
-    args = source.size, lines.n, at.size, lines.n_columns * n_words
-    launch(_scatter, source.size, source, at, winners, target, *args)
+    launch(_scatter, values.size, values, at, winners, x, values.size, lines.n, at.size, lines.n_columns)
+
+
+Store = Callable[[Array, Array, Lines, Array], None]
+"""A function with the arguments of `scatter`."""
+
+
+def store_by_parts(store: Store, x: Array, at: Array, lines: Lines, values: Array) -> None:
+    """Calls a function for halves of the rows, of the indices in order, of the elements, or of the columns.
+
+    Indices of the other half of the elements are -1.
+    """
+    n_rows, n, n_columns = lines
+    if n_rows > 1:
+        for half in halves(n_rows):
+            rows = half.stop - half.start
+            target, source = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, values))
+            store(target, at, Lines(rows, n, n_columns), source)
+    elif at.size > 1 and (n == 1 or at.nbytes + values.nbytes >= x.nbytes):
+        for half in halves(at.size):
+            store(x, at[half], lines, values.reshape(at.size, -1)[half].reshape(-1))
+    elif n > 1:
+        (low, high), elements = halves(n), x.reshape(n, -1)
+        store(elements[low].reshape(-1), _in_low(at, low.stop), Lines(1, low.stop, n_columns), values)
+        store(elements[high].reshape(-1), _in_high(at, low.stop), Lines(1, n - low.stop, n_columns), values)
+    else:
+        for half in halves(n_columns):
+            store(x[half], at, Lines(1, 1, half.stop - half.start), values[half])
 
 
 def prepared(values: Array, x: Array, shape: tuple[int, ...]) -> Array:

@@ -9,11 +9,18 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.gather import take
 from vkcompute.arrays.algorithms.lines import converted, flat, launch
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
 from vkcompute.arrays.algorithms.sort_keys import FLOAT, key_of
 from vkcompute.arrays.expressions.promotion import default_int, require_dtype
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
+
+_sum = Elementwise("a + b", "a, b")
+_any = Elementwise("a | b", "a, b")
+_all = Elementwise("a & b", "a, b")
 
 
 class _Kernels(NamedTuple):
@@ -69,6 +76,9 @@ def _kernels(are_keys: bool) -> _Kernels:
 
 def _launch(name: str, x: Array, values: Array, out: Array, flag: int) -> None:
     """Launches a kernel with its last argument; float32 are compared by keys, as some devices flush subnormals."""
+    if exceeds_reach(x, values, out):
+        _by_parts(name, flat(x), flat(values), out.reshape(-1), flag)
+        return
     are_keys = x.dtype == np.float32
     given = [flat(array).view(np.uint32) if are_keys else flat(array) for array in (x, values)]
     launch(
@@ -81,6 +91,20 @@ def _launch(name: str, x: Array, values: Array, out: Array, flag: int) -> None:
         x.size.bit_length(),
         flag,
     )
+
+
+def _by_parts(name: str, x: Array, values: Array, out: Array, flag: int) -> None:
+    """Halves the values, or the sorted elements: a value is inserted behind the smaller ones of both halves."""
+    if values.size > 1 and values.nbytes + out.nbytes >= x.nbytes:
+        for half in halves(values.size):
+            _launch(name, x, values[half], out[half], flag)
+        return
+    low, high = halves(x.size)
+    other = temporary(out.runtime, out.size, out.dtype)
+    _launch(name, x[low], values, out, flag)
+    _launch(name, x[high], values, other, flag)
+    combine = _sum if name == "search" else _any if flag else _all
+    combine(out, other, out=out)
 
 
 def searchsorted(

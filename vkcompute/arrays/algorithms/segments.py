@@ -8,7 +8,7 @@ result is the same in each run, with the rounding error of blocked sums.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ from vkcompute.arrays.algorithms.lines import (
     part_length,
 )
 from vkcompute.arrays.algorithms.radix import sort_rows
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves, is_beyond_reach
 from vkcompute.arrays.algorithms.scans import OPERATIONS
+from vkcompute.arrays.algorithms.scatter import store_by_parts
 from vkcompute.arrays.algorithms.sort_keys import Word
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.promotion import default_int
@@ -51,6 +53,8 @@ On lavapipe, 32 sums of 200,000 float32 for 64 indices take 14 ms of CPU time by
 
 _with_sum = Elementwise("where(y == 0, x, x + y)", "x, y")
 """Adds sums, those of no values among them: -0.0 + 0 would be 0.0."""
+_below = Elementwise("min(at, n)", "at, n")
+_above = Elementwise("max(at, n - 1) - (n - 1)", "at, n")
 _largest = reduce("max(a, b)", 0)
 _least = reduce("min(a, b)", 0)
 
@@ -181,6 +185,9 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
     """
     if x.dtype == bool:
         raise TypeError("bools are not summed; use integers")
+    if _is_large(x, at, values):
+        store_by_parts(scatter_add, x.reshape(-1), flat(at), lines, values.reshape(-1))
+        return
     is_small = lines.n <= _MOST_INDICES < at.size and x.size <= _MOST_TABLES and x.dtype.kind in "iuf"
     if x.dtype.kind in "iu" and x.dtype.itemsize == 4:
         x, values = x.reshape(-1), values.reshape(-1)
@@ -191,6 +198,11 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
         scatter_by_sorting("sum", x, at, lines, values)
 
 
+def _is_large(x: Array, at: Array, values: Array) -> bool:
+    """True if the launches of sorted values, with their order, take too many bindings."""
+    return is_beyond_reach(x, x.nbytes, at.nbytes, at.nbytes, values.nbytes, 0)
+
+
 def scatter_by_sorting(operation: str, x: Array, at: Array, lines: Lines, values: Array) -> None:
     """Combines values with the elements at indices along lines; arguments as of `scatter_add`.
 
@@ -198,6 +210,10 @@ def scatter_by_sorting(operation: str, x: Array, at: Array, lines: Lines, values
         operation: "sum", "max" or "min".
     """
     if not values.size:
+        return
+    if _is_large(x, at, values):
+        combine = partial(scatter_by_sorting, operation)
+        store_by_parts(combine, x.reshape(-1), flat(at), lines, values.reshape(-1))
         return
     # Equal indices are to be adjacent, in any order. So the bits that differ suffice; those of -1 are all ones.
     word = Word(flat(at).view(np.uint32), lines.n.bit_length())
@@ -223,8 +239,25 @@ def _combine_sorted(operation: str, x: Array, keys: Array, order: Array, values:
 def count_indices(at: Array, n: int) -> Array:
     """Returns how often each index below `n` occurs among integers, which are such indices, as int32."""
     counts = temporary(at.runtime, n, np.int32).fill(0)
-    launch(_count, at.size, flat(at), counts, at.size)
+    _store_counts(flat(at), counts)
     return counts
+
+
+def _store_counts(at: Array, counts: Array) -> None:
+    """Adds to the counts, where a launch does not reach them by halves: a count more is of the other half's indices."""
+    if not exceeds_reach(at, counts):
+        launch(_count, at.size, at, counts, at.size)
+    elif at.nbytes >= counts.nbytes:
+        for half in halves(at.size):
+            _store_counts(at[half], counts)
+    else:
+        low, high = halves(counts.size)
+        part = temporary(at.runtime, low.stop + 1, np.int32).fill(0)
+        _store_counts(_below(at, low.stop), part)
+        _with_sum(counts[low], part[:-1], out=counts[low])
+        part = temporary(at.runtime, counts.size - low.stop + 1, np.int32).fill(0)
+        _store_counts(_above(at, low.stop), part)
+        _with_sum(counts[high], part[1:], out=counts[high])
 
 
 @planned

@@ -16,12 +16,14 @@ from vkcompute.arrays.algorithms.lines import (
     Lines,
     axis_of,
     contiguous,
+    copy_into,
     count_up,
     flat,
     launch,
     lines_along,
     part_length,
 )
+from vkcompute.arrays.algorithms.reach import halves, is_beyond_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.expressions.promotion import default_int
@@ -42,6 +44,7 @@ _WORD = 32
 """Elements whose bits are in a word."""
 
 _unraveled = Elementwise("at // stride % length", "at, stride, length")
+_moved = Elementwise("at + n", "at, n")
 _least = reduce("min(a, b)", 0)
 _about = reduce("a + b", 0.0)
 
@@ -142,6 +145,12 @@ class Selected:
 
     def __init__(self, mask: Array) -> None:
         mask, runtime = flat(mask), mask.runtime
+        self._parts: list[tuple[slice, Selected]] = []
+        if mask.size > 1 and is_beyond_reach(mask, *[mask.size * max(mask.dtype.itemsize, 8)] * 4):
+            self._parts = [(half, Selected(mask[half])) for half in halves(mask.size)]
+            self._runtime = runtime
+            self.count: int = sum(part.count for _, part in self._parts)
+            return
         longest = tuning_of(runtime.device.physical).selection_part
         length = rounded(part_length(mask.size, longest), _WORD)
         self._runtime, self.count, self._sizes = runtime, 0, (-(-mask.size // length), mask.size, length)
@@ -155,8 +164,12 @@ class Selected:
 
     def indices(self, dtype: npt.DTypeLike = np.int32) -> Array:
         """Returns the indices of the true elements in row-major order, as integers."""
-        out = empty_result(self._runtime, self.count, dtype)
-        if self.count:
+        out, end = empty_result(self._runtime, self.count, dtype), 0
+        for half, part in self._parts:
+            start, end = end, end + part.count
+            if part.count:
+                _moved(part.indices(dtype), half.start, out=out[start:end])
+        if self.count and not self._parts:
             self._store(None, out)
         return out
 
@@ -164,6 +177,12 @@ class Selected:
         """Returns the elements of an array with as many elements as the mask."""
         out = empty_result(x.runtime, self.count, x.dtype)
         if not self.count:
+            return out
+        if self._parts:
+            elements, end = flat(x), 0
+            for half, part in self._parts:
+                start, end = end, end + part.count
+                copy_into(part.elements(elements[half]), out[start:end])
             return out
         (source, n_words), (target, _) = words(contiguous(x)), words(out)
         if n_words > 1:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.lines import converted, flat, launch
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
@@ -115,9 +116,9 @@ def number_words(x: Array, *, descending: bool = False) -> list[Word]:
         return [word for part in (imag, real, kinds) for word in number_words(part, descending=descending)]
     form, flip = FORMS.get(x.dtype.kind, UNSIGNED), int(descending)
     if x.dtype.itemsize == 8:
-        keys = [temporary(x.runtime, x.size, np.uint32) for _ in range(2)]
-        launch(_encode_wide, x.size, flat(x).view(np.uint32), *keys, x.size, form, flip)
-        return [Word(key, 32) for key in keys]
+        low, high = (temporary(x.runtime, x.size, np.uint32) for _ in range(2))
+        _store_wide_keys(flat(x).view(np.uint32), low, high, form, flip)
+        return [Word(low, 32), Word(high, 32)]
     if x.dtype.itemsize == 4:
         return [Word(flat(x).view(np.uint32), 32, form, flip)]
     if is_short(x.dtype):
@@ -125,6 +126,15 @@ def number_words(x: Array, *, descending: bool = False) -> list[Word]:
     if x.dtype.kind == "b":
         return [Word(flat(converted(x, np.uint32)), 1, form, flip)]
     return [Word(flat(converted(x, np.float32)).view(np.uint32), 32, FLOAT, flip, 16)]
+
+
+def _store_wide_keys(x: Array, low: Array, high: Array, form: int, flip: int) -> None:
+    if exceeds_reach(x, low, high):
+        words = x.reshape(-1, 2)
+        for half in halves(low.size):
+            _store_wide_keys(words[half].reshape(-1), low[half], high[half], form, flip)
+    else:
+        launch(_encode_wide, low.size, x, low, high, low.size, form, flip)
 
 
 def is_short(dtype: np.dtype[Any]) -> bool:

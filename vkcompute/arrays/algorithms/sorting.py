@@ -16,7 +16,9 @@ from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.leading import first_in_rows
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
 from vkcompute.arrays.algorithms.radix import sort_rows, sort_values
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
 from vkcompute.arrays.algorithms.scans import cumulative
+from vkcompute.arrays.algorithms.scatter import scatter
 from vkcompute.arrays.algorithms.segments import count_indices
 from vkcompute.arrays.algorithms.selection import Selected
 from vkcompute.arrays.algorithms.sort_keys import FLOAT, Word, key_of, number_words
@@ -30,6 +32,7 @@ from vkcompute.runtime.memory.array import Array, empty_result
 _in_row = Elementwise("at % n", "at, n")
 _of_row = Elementwise("at + row * n", "at, row, n")
 _either = Elementwise("a | b", "a, b")
+_difference = Elementwise("a - b", "a, b")
 _nan_of_both = Elementwise("other if isnan(other) else part", "part, other")
 
 
@@ -209,6 +212,13 @@ def _firsts(ordered: Array, *, equal_nan: bool) -> Array:
 
 
 def _store_firsts(ordered: Array, marks: Array, *, equal_nan: bool) -> None:
+    if exceeds_reach(ordered, marks):
+        low, high = halves(marks.size)
+        before = temporary(marks.runtime, marks.size - low.stop + 1, np.int32)  # with the last one of the first half
+        _store_firsts(ordered[low], marks[low], equal_nan=equal_nan)
+        _store_firsts(ordered[low.stop - 1 :], before, equal_nan=equal_nan)
+        copy_into(before[1:], marks[high])
+        return
     is_float32 = ordered.dtype == np.float32
     mark, given = (_mark_first_key, contiguous(ordered).view(np.uint32)) if is_float32 else (_mark_first, ordered)
     launch(mark, -(-marks.size // _RUN), given, marks, marks.size, int(equal_nan))
@@ -245,13 +255,30 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
     gather(elements, order, Lines(1, n, 1), ordered)
     marks = _firsts(ordered, equal_nan=equal_nan)
     inverse = empty_result(x.runtime, x.shape, dtype)
-    launch(_number, n, order, cumulative(marks, "sum", 0, np.int32), inverse.reshape(-1), n)
+    _store_numbers(order, cumulative(marks, "sum", 0, np.int32), inverse.reshape(-1))
     chosen = Selected(marks)
     starts = chosen.indices()
     indices, counts = [empty_result(x.runtime, chosen.count, dtype) for _ in range(2)]
     copy_into(chosen.elements(order), indices)
-    launch(_count_runs, chosen.count, starts, counts, chosen.count, n)
+    _store_lengths(starts, counts, n)
     return Unique(chosen.elements(ordered), indices, inverse, counts)
+
+
+def _store_numbers(order: Array, ranks: Array, inverse: Array) -> None:
+    if exceeds_reach(order, ranks, inverse):
+        scatter(inverse, order, Lines(1, order.size, 1), converted(_difference(ranks, 1), inverse.dtype))
+    else:
+        launch(_number, order.size, order, ranks, inverse, order.size)
+
+
+def _store_lengths(starts: Array, counts: Array, n: int) -> None:
+    """Stores the lengths of runs that begin at these of n elements."""
+    if exceeds_reach(starts, counts):
+        copy_into(starts[1:], counts[:-1])
+        counts[-1:].fill(n)
+        _difference(counts, converted(starts, counts.dtype), out=counts)
+    else:
+        launch(_count_runs, counts.size, starts, counts, counts.size, n)
 
 
 def _elements_at(x: Array, rows: Array) -> Array:

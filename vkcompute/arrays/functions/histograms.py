@@ -11,6 +11,7 @@ import numpy as np
 
 from vkcompute.arrays.algorithms import search, segments
 from vkcompute.arrays.algorithms.lines import flat, launch
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
 from vkcompute.arrays.algorithms.selection import masked
 from vkcompute.arrays.expressions.promotion import default_float, default_int, dtype_of, floating, promoted
 from vkcompute.arrays.expressions.ufunc import apply, astype, where
@@ -175,13 +176,21 @@ def _bins(x: Array, edges: Array, *, equal: bool) -> Array:
     values = x if x.dtype == edges.dtype else astype(x, promoted(x.runtime, x.dtype, edges.dtype))
     if equal and n <= _MOST_EQUAL and values.dtype == edges.dtype and edges.dtype.itemsize > 2:
         indices = temporary(x.runtime, x.shape, np.int32)
-        launch(_find_equal, x.size, flat(values), edges, indices.reshape(-1), x.size, n)
+        _find_bins(flat(values), edges, indices.reshape(-1))
         return indices
     at = apply("subtract", astype(search.searchsorted(edges, values, "right"), np.int32), np.int32(1))
     first, last = edges[:1], edges[-1:]
     at = where(apply("equal", values, last), np.int32(n - 1), at)
     inside = apply("logical_and", apply("greater_equal", values, first), apply("less_equal", values, last))
     return where(inside, at, np.int32(n))
+
+
+def _find_bins(values: Array, edges: Array, out: Array) -> None:
+    if exceeds_reach(values, edges, out):
+        for half in halves(out.size):
+            _find_bins(values[half], edges, out[half])
+    else:
+        launch(_find_equal, out.size, values, edges, out, out.size, edges.size - 1)
 
 
 def _counted(at: Array, n: int, weights: Any) -> Array:

@@ -55,13 +55,17 @@ def windows(n: int, arrays: Sequence[Array]) -> list[tuple[int, int]]:
     widest = max([array.dtype.itemsize for array in arrays])
     slack = _SLACK_BYTES if any(array.offset for array in arrays) else 0
     runtime = runtime_of(arrays[0])
-    n_bound = target_of(runtime).max_storage_buffers
-    n_sharing = len(arrays) if n_bound is not None and len(arrays) > n_bound else 1
-    most = min((runtime.device.max_binding_bytes - slack) // (widest * n_sharing), MOST_ELEMENTS)
+    most = min((runtime.device.max_binding_bytes - slack) // (widest * _n_sharing(arrays)), MOST_ELEMENTS)
     step = most // _STEP * _STEP
     if n <= most or not step or any(array.size not in (1, n) or not array.contiguous for array in arrays):
         step = max(n, 1)
     return [(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _n_sharing(arrays: Sequence[Array]) -> int:
+    """Returns how many of these arrays may share a binding: all, if they are more than the device binds."""
+    n_bound = target_of(runtime_of(arrays[0])).max_storage_buffers
+    return len(arrays) if n_bound is not None and len(arrays) > n_bound else 1
 
 
 def window(array: Array, start: int, stop: int, n: int) -> Array:
@@ -76,7 +80,8 @@ def axis_to_halve(shape: Sequence[int], arrays: Sequence[Array], axes: Sequence[
         axes: those that may be halved; None for all.
     """
     largest = max(arrays, key=_nbytes_spanned)
-    if not exceeds_binding(largest) and prod(shape) <= MOST_ELEMENTS:
+    most = (largest.runtime.device.max_binding_bytes - _SLACK_BYTES) // _n_sharing(arrays)
+    if _nbytes_spanned(largest) <= most and prod(shape) <= MOST_ELEMENTS:
         return None
     strides = broadcast_strides(largest.shape, largest.strides, tuple(shape))
     allowed = [axis for axis in (range(len(shape)) if axes is None else axes) if shape[axis] > 1]
