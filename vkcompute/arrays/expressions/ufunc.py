@@ -73,7 +73,7 @@ def apply(name: str, *operands: Any) -> Array:
     if structure is not None:
         if has_numbers:
             operands = tuple([x if type(x) is Array else _scalar(name, x, types.operands) for x in operands])
-        return lazy.of_structure(structure, operands, shape, types.result, context)
+        return lazy.pending(context, shape, types.result, Lazy(structure, operands), operands)
     if name in _COMPARISONS and (compared := _compared(name, operands)) is not None:
         return compared
     given = _converted(name, operands, types)
@@ -98,7 +98,8 @@ def operator_method(name: str, otherwise: Callable[[Array, Any], Any]) -> Callab
                 )
                 known = context.types.get((name, scoped_float.get(), process_float[0], *kinds))
                 if known is not None and (structure := known[1]) is not None:
-                    return lazy.of_structure(structure, (self, other), self._shape, known[0].result, context)
+                    operands = self, other
+                    return lazy.pending(context, self._shape, known[0].result, Lazy(structure, operands), operands)
             return apply(name, self, other)
         except Exception as error:
             shorten_traceback(error)
@@ -157,7 +158,10 @@ def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
 
 
 def _known(name: str, context: Context, operands: Sequence[Any]) -> tuple[Types, Structure | None]:
-    """Returns the dtypes of an operation, and its structure; None if that depends on the values of numbers."""
+    """Returns the dtypes of an operation, and its structure.
+
+    There is none if it depends on the values of numbers, or if its kernel would be too large.
+    """
     types = _types(name, context, tuple([kind_of(x) for x in operands]))
     if {*map(type, operands)} == {Array}:
         given = operands
@@ -165,7 +169,8 @@ def _known(name: str, context: Context, operands: Sequence[Any]) -> tuple[Types,
         return types, None
     else:
         given = [x if type(x) is Array else types.operands.type(0) for x in operands]
-    return types, lazy.structure_of(types.operation, types.dtype, types.result.char, given)
+    structure = lazy.structure_of(types.operation, types.dtype, types.result.char, given)
+    return types, None if structure.is_too_large else structure
 
 
 def operand_dtype(name: str, context: Context, operands: Sequence[Any]) -> np.dtype[Any] | None:

@@ -435,6 +435,8 @@ class Scheduler(CommandQueues):
         dependencies = register(writes, reads, timeline, task, self.history)
         if failure is not None:
             raise failure.raised()
+        if not dependencies:
+            return 0
         own = dependencies.pop(timeline, 0)
         if dependencies:
             self._wait_for_others(target, dependencies, own, reads)
@@ -482,13 +484,14 @@ class Scheduler(CommandQueues):
         """Counts the newest task as recorded, of `n` launches, and submits the batch if it is full."""
         if cost is not NOTHING:
             target.add_cost(cost, fraction)
-        target.recorded = target.task
-        before, target.n_batched = target.n_batched, target.n_batched + n
-        target.batched_bytes += nbytes
-        n = target.n_batched
-        if before < target.n_early <= n or n >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
+        target.recorded = task = target.task
+        before = target.n_batched
+        target.n_batched = n = before + n
+        if nbytes:
+            target.batched_bytes += nbytes
+        if n >= BATCH_TASKS or before < target.n_early <= n or target.batched_bytes >= BATCH_BYTES:
             self._submit_batch(target, n)
-        return self.tracker, target, target.task, self.placement.reason
+        return self.tracker, target, task, self.placement.reason
 
     def _submit_batch(self, target: CommandQueue, n: int) -> None:
         """Submits an open batch of `n` tasks if it is full, or else if its queue is idle."""
