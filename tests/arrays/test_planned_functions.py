@@ -31,17 +31,21 @@ pytestmark = pytest.mark.device_only
 SHARE = 3  # every third call of a function; 1 takes half a minute
 N_CALLS = 5
 """The fifth call repeats a plan: the first two may be traced, and a key is traced when it is seen the second time."""
-READS = (
-    "the length of a result, or another number, is read from the device: ",
+LENGTHS = (
+    "the length of a result is that of a mask's true elements, of distinct values, or the largest value",
     """
-    argwhere bincount compress cov extract flatnonzero histogram histogram2d histogramdd intersect1d mask_indices
-    nonzero place putmask quantile setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse
-    unique_values add.at subtract.at negative.at linalg.eig linalg.eigvals
+    argwhere bincount compress extract flatnonzero intersect1d mask_indices nonzero setdiff1d setxor1d trim_zeros
+    union1d unique unique_all unique_counts unique_inverse unique_values
     """,
 )
-GIVEN = "arguments are functions, or edges whose order is read: ", "apply_along_axis digitize"
-SEVERAL = "several lazy results of one expression, each one launch: ", "frexp modf"
-EXCEPTIONS = {name: reason for reason, names in (READS, GIVEN, SEVERAL) for name in names.split()}
+CHECKS = "an error depends on elements: weights below 0, edges in no order", "cov digitize quantile"
+REPEATS = (
+    "elements tell how often launches repeat: values that a mask takes, convergence",
+    "place linalg.eig linalg.eigvals",
+)
+GIVEN = "an argument is a function, which may do anything", "apply_along_axis"
+SEVERAL = "two lazy results, each computed by a launch of its own plan when it is needed", "frexp modf"
+EXCEPTIONS = {name: reason for reason, names in (LENGTHS, CHECKS, REPEATS, GIVEN, SEVERAL) for name in names.split()}
 """Functions whose launches are no plan of the call. Draws are others: each takes another place in the sequence."""
 REFUSED = "geomspace("  # takes no axis, which its call has
 TEXTS = [
