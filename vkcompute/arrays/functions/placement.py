@@ -293,8 +293,9 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
         return
     if given.size not in (1, n):
         given = gather.take(given, count_up(a.runtime, n), None, "wrap")
-    value = given.reshape(()) if given.size == 1 else given.reshape(a.shape)
-    assign(a, where(reshape(astype(mask, BOOL), a.shape), value, a))
+    mask.compute()  # one that reads `a` is computed before that is written anyhow
+    value = given.reshape(() if given.size == 1 else a.shape)
+    assign(a, where(reshape(astype(mask, BOOL), a.shape), value, a), fresh=True)
 
 
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:

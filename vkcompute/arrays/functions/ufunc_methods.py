@@ -378,6 +378,7 @@ def _at_axis(axis: int, item: Any) -> tuple[Any, ...]:
     return (slice(None),) * axis + (item,)
 
 
+@by_value
 @named_methods
 class UnaryUfunc(Ufunc):
     """A function of one element, and its use at indices."""
@@ -424,7 +425,7 @@ def _combine_once(row: str, array: Array, index: Any, *values: Array) -> None:
     target = array[... if is_empty(index) else index]
     result = apply(row, target, *[value.broadcast_to(target.shape) for value in values])
     _require_kind(row, result, array)
-    assign(target, result)
+    assign(target, result, fresh=True)
 
 
 def _require_kind(row: str, result: Array, array: Array) -> None:
