@@ -435,8 +435,6 @@ class Scheduler(CommandQueues):
         dependencies = register(writes, reads, timeline, task, self.history)
         if failure is not None:
             raise failure.raised()
-        if not dependencies:
-            return 0
         own = dependencies.pop(timeline, 0)
         if dependencies:
             self._wait_for_others(target, dependencies, own, reads)
@@ -487,8 +485,7 @@ class Scheduler(CommandQueues):
         target.recorded = task = target.task
         before = target.n_batched
         target.n_batched = n = before + n
-        if nbytes:
-            target.batched_bytes += nbytes
+        target.batched_bytes += nbytes
         if n >= BATCH_TASKS or before < target.n_early <= n or target.batched_bytes >= BATCH_BYTES:
             self._submit_batch(target, n)
         return self.tracker, target, task, self.placement.reason
