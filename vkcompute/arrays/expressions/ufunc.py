@@ -92,11 +92,14 @@ def operator_method(name: str, otherwise: Callable[[Array, Any], Any]) -> Callab
             if type(other) is Array and (context := self.runtime) is other.runtime and self._shape == other._shape:
                 one: Any = self._expression
                 two: Any = other._expression
-                kinds = (
+                key = (
+                    name,
+                    scoped_float.get(),
+                    process_float[0],
                     self._dtype.char if one is None else one.structure if type(one) is Lazy else lazy.part_of(self),
                     other._dtype.char if two is None else two.structure if type(two) is Lazy else lazy.part_of(other),
                 )
-                known = context.types.get((name, scoped_float.get(), process_float[0], *kinds))
+                known = context.types.get(key)
                 if known is not None and (structure := known[1]) is not None:
                     operands = self, other
                     return lazy.pending(context, self._shape, known[0].result, Lazy(structure, operands), operands)
