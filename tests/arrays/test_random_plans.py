@@ -43,7 +43,7 @@ def _masked_sum(x: Operands) -> vc.Array:
 
 
 def _into_view(x: Operands) -> vc.Array:
-    made = vnp.zeros(SHAPE, np.float32)
+    made = vnp.zeros(SHAPE, np.float32, device=x.a.runtime)
     vnp.add(x.a[: x.number], 1, out=made[: x.number])
     return made + x.b
 
@@ -93,7 +93,7 @@ def run(gpu: vc.Runtime, program: Program, seed: int) -> list[np.ndarray[Any, An
     host = np.random.default_rng(seed)
     base, other = gpu.array(host.normal(size=(3, *SHAPE)).astype(np.float32)), gpu.empty(SHAPE[::-1], np.float32)
     other.write(host.normal(size=SHAPE[::-1]).astype(np.float32))
-    arrays, rng = [base[0], base[1], base[2][::-1], other.T], vnp.random.default_rng(seed)
+    arrays, rng = [base[0], base[1], base[2][::-1], other.T], vnp.random.default_rng(seed, device=gpu)
     rows, seen = gpu.array(host.permutation(ROWS).astype(np.int32)), []
     for name, one, two, target, number in program:
         result = vnp.clip(STEPS[name](Operands(arrays[one], arrays[two], number, rows, rng)), -8, 8)
