@@ -18,9 +18,11 @@ from host_time import per_call_us  # noqa: E402
 
 import vkcompute as vc  # noqa: E402
 
+Call = Callable[[], Any]
 
-def calls_of(gpu: vc.Runtime) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yields host.py's calls by name, on this checkout: as many as it can prepare."""
+
+def calls_of(gpu: vc.Runtime) -> Iterator[tuple[str, Callable[[], Call]]]:
+    """Yields functions that make host.py's calls, by name, on this checkout: as many as it can prepare."""
     import host  # after the package, which it would take from its own checkout
 
     arrays = host.Data(gpu.array, host.values())
@@ -29,7 +31,7 @@ def calls_of(gpu: vc.Runtime) -> Iterator[tuple[str, Callable[[], Any]]]:
     for cases in groups:
         with contextlib.suppress(Exception):
             for case in cases:
-                yield case.name, lambda case=case: host.compute(case.ours())
+                yield case.name, lambda case=case: host.computing(case.ours)
 
 
 def main() -> None:
@@ -38,14 +40,14 @@ def main() -> None:
     with vc.Runtime() as gpu:
         x, y = (gpu.array(np.ones((64, 64), np.float32)) for _ in range(2))
         out = gpu.empty((64, 64), np.float32)
-        known: dict[str, Callable[[], Any]] = {"": lambda: add(x, y, out=out)}
+        known: dict[str, Callable[[], Call]] = {"": lambda: lambda: add(x, y, out=out)}
         print("ready", flush=True)
         for line in sys.stdin:
             if (name := line.strip()) and len(known) == 1:
                 with contextlib.suppress(Exception):
                     known |= calls_of(gpu)
             try:
-                print(per_call_us(known[name], gpu.wait), flush=True)
+                print(per_call_us(known[name](), gpu.wait), flush=True)
             except Exception:
                 print(flush=True)
 

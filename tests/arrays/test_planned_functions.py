@@ -31,17 +31,21 @@ pytestmark = pytest.mark.device_only
 SHARE = 3  # every third call of a function; 1 takes half a minute
 N_CALLS = 5
 """The fifth call repeats a plan: the first two may be traced, and a key is traced when it is seen the second time."""
-READS = (
-    "the length of a result, or another number, is read from the device: ",
+LENGTHS = (
+    "the length of a result is that of a mask's true elements, of distinct values, or the largest value",
     """
-    argwhere bincount compress cov extract flatnonzero histogram histogram2d histogramdd intersect1d mask_indices
-    nonzero place putmask quantile setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse
-    unique_values add.at subtract.at negative.at linalg.eig linalg.eigvals
+    argwhere bincount compress extract flatnonzero intersect1d mask_indices nonzero setdiff1d setxor1d trim_zeros
+    union1d unique unique_all unique_counts unique_inverse unique_values
     """,
 )
-GIVEN = "arguments are functions, or edges whose order is read: ", "apply_along_axis digitize"
-SEVERAL = "several lazy results of one expression, each one launch: ", "frexp modf"
-EXCEPTIONS = {name: reason for reason, names in (READS, GIVEN, SEVERAL) for name in names.split()}
+CHECKS = "an error depends on elements: weights below 0, edges in no order", "cov digitize quantile"
+REPEATS = (
+    "elements tell how often launches repeat: values that a mask takes, convergence",
+    "place linalg.eig linalg.eigvals",
+)
+GIVEN = "an argument is a function, which may do anything", "apply_along_axis"
+SEVERAL = "two lazy results, each computed by a launch of its own plan when it is needed", "frexp modf"
+EXCEPTIONS = {name: reason for reason, names in (LENGTHS, CHECKS, REPEATS, GIVEN, SEVERAL) for name in names.split()}
 """Functions whose launches are no plan of the call. Draws are others: each takes another place in the sequence."""
 REFUSED = "geomspace("  # takes no axis, which its call has
 TEXTS = [
@@ -127,6 +131,42 @@ def test_functions_of_arrays_of_the_host_launch_by_plans(gpu: vc.Runtime, launch
             compute(result)
             assert np.allclose(result.numpy(), function(np, x.numpy()), rtol=1e-5)
         assert launches == []
+
+
+def put(xp: Any, x: Any, values: Any) -> Any:
+    xp.putmask(x, x > 0, values)
+    return x
+
+
+def combined(xp: Any, x: Any, index: Any) -> Any:
+    xp.multiply.at(x, index, 3)
+    xp.negative.at(x, index)
+    return x
+
+
+UPDATES: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda xp, x: put(xp, x, xp.asarray([1.5], np.float32)), lambda xp, x: put(xp, x, xp.asarray([], np.float32)),
+    lambda xp, x: put(xp, x, xp.asarray([1.5, -2, 7], np.float32)), lambda xp, x: put(xp, x, x[::-1]),
+    lambda xp, x: put(xp, x.T, x.T * 2), lambda xp, x: combined(xp, x, 1), lambda xp, x: combined(xp, x, ...),
+    lambda xp, x: combined(xp, x, (slice(None, None, 2), None, -1)), lambda xp, x: combined(xp, x[0, 0, ...], ()),
+    lambda xp, x: xp.histogram(x, 5, (-2, 3))[0], lambda xp, x: xp.histogram2d(x[0], x[1], 3, [(-2, 3), (-1, 1)])[0],
+    lambda xp, x: xp.histogram(x[:0], 3, (0, 1))[0],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(UPDATES)))
+def test_updates_that_wait_for_no_element(gpu: vc.Runtime, launches: list[bool], number: int) -> None:
+    for seed in range(N_CALLS):
+        host = np.random.default_rng(seed).normal(size=(5, 4)).astype(np.float32)
+        x = gpu.array(host)
+        launches.clear()
+        result = UPDATES[number](vnp, x)
+        compute(result)
+        outside = [*launches]
+        expected = UPDATES[number](np, host)
+        assert result.numpy().tobytes() == np.ascontiguousarray(expected, result.dtype).tobytes()
+        assert x.numpy().tobytes() == host.tobytes()
+    assert outside in ([], [True])  # one lazy argument of a call, by the plan of its launch
 
 
 def test_a_draw_is_a_launch_of_its_own_plan(gpu: vc.Runtime, launches: list[bool]) -> None:

@@ -113,6 +113,10 @@ class Trace:
         else:
             recording.commands.append(Barrier())
 
+    def vkCmdPipelineBarrier2(self, handle: Any, info: Any) -> None:
+        assert info.pMemoryBarriers[0].dstStageMask & 0x4000 == 0, "only the first version orders before the host"
+        self.recordings[number(handle)].commands.append(Barrier())
+
     def vkCmdExecuteCommands(self, handle: Any, n: int, buffers: Any) -> None:
         self.n_executed += n
         for buffer in buffers[0:n]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import weakref
 from collections.abc import Callable, Sequence
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from vkcompute.compiled.loops import Loops
@@ -13,8 +13,6 @@ from vkcompute.compiled.specialization import Specialization
 from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.scheduling.future import Future, QueuedTask
-
-_SPAN = attrgetter("span")
 
 
 class Order(NamedTuple):
@@ -42,6 +40,7 @@ class Plan:
     """
 
     __slots__ = (
+        "_accessed",
         "_arrays",
         "_binds_more",
         "_binds_twice",
@@ -52,12 +51,11 @@ class Plan:
         "_grid",
         "_harmless",
         "_kernel",
+        "_n_written",
         "_pack",
         "_prepare",
-        "_read",
         "_sets",
         "_values",
-        "_written",
         "found",
         "single",
     )  # fmt: skip
@@ -79,7 +77,7 @@ class Plan:
             [*{args[arrays[i]].launch_key: arrays[i] for i in which}.values()]  # some are bound twice
             for which in (kernel.writes, kernel.reads)
         )
-        self._written, self._read = _picker(writes_at), _picker(reads_at)
+        self._accessed, self._n_written = _picker(writes_at + reads_at), len(writes_at)
         n_ranges, n_bound = len(writes_at + reads_at), len(kernel.writes + kernel.reads)
         self._binds_more, self._binds_twice = kernel.binds_more, n_ranges < n_bound
         self._arrays, self._values = _picker(arrays), _picker(order.numbers)
@@ -117,7 +115,8 @@ class Plan:
         if self._binds_more:
             writes, reads = kernel.ranges(bound)
         else:
-            writes, reads = [*map(_SPAN, self._written(args))], [*map(_SPAN, self._read(args))]
+            spans, n_written = [array.span for array in self._accessed(args)], self._n_written
+            writes, reads = spans[:n_written], spans[n_written:]
         keep = kernel, self._sets, self._cost, bound if self._binds_twice else ()
         enqueue = scheduler.enqueue_locked if is_locked else scheduler.enqueue
         return enqueue(command, writes, reads, queue, keep)

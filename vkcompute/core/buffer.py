@@ -123,7 +123,7 @@ class Buffer:
         readers[reader] = None
         if not len(readers) % _PRUNE_AFTER:
             self._drop_done()
-        return bool(self.borrowers) and self.is_lent
+        return self.is_lent if self.borrowers else False
 
     def compute_readers(self) -> None:
         """Calls back the readers; the content may then change.

@@ -293,7 +293,11 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
     least, largest = map(int, _extremes(x).numpy()) if x.size else (0, -1)
     if least < 0:
         raise ValueError(f"bincount takes no negative values; got {least}; subtract the least one first")
-    n = max(largest + 1, minlength)
+    return totals(x, weights, max(largest + 1, minlength))
+
+
+def totals(x: Array, weights: Array | None, n: int) -> Array:
+    """Returns the number of each value, or the sum of its weights, as `bincount`; all are from 0 to n - 1."""
     if weights is None:
         counts: Array = _counts(x, n)
         return counts

@@ -159,17 +159,10 @@ def make(
     operation: str, dtype: str, operands: Sequence[Any], shape: tuple[int, ...], result: np.dtype[Any], context: Context
 ) -> Array:
     """Makes the lazy result of an operation; computes some of its operands if the kernel would be too large."""
-    return of_structure(structure_of(operation, dtype, result.char, operands), operands, shape, result, context)
-
-
-def of_structure(
-    structure: Structure, operands: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], context: Context
-) -> Array:
-    """Makes the lazy result of an operation whose structure is known, as `make`."""
-    expression = Lazy(structure, operands)
-    if structure.is_too_large:
+    expression = Lazy(structure_of(operation, dtype, result.char, operands), operands)
+    if expression.structure.is_too_large:
         expression = _reduced(expression)
-    return pending(context, shape, dtype, expression, operands)
+    return pending(context, shape, result, expression, operands)
 
 
 def pending(

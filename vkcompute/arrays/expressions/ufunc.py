@@ -73,7 +73,7 @@ def apply(name: str, *operands: Any) -> Array:
     if structure is not None:
         if has_numbers:
             operands = tuple([x if type(x) is Array else _scalar(name, x, types.operands) for x in operands])
-        return lazy.of_structure(structure, operands, shape, types.result, context)
+        return lazy.pending(context, shape, types.result, Lazy(structure, operands), operands)
     if name in _COMPARISONS and (compared := _compared(name, operands)) is not None:
         return compared
     given = _converted(name, operands, types)
@@ -92,13 +92,17 @@ def operator_method(name: str, otherwise: Callable[[Array, Any], Any]) -> Callab
             if type(other) is Array and (context := self.runtime) is other.runtime and self._shape == other._shape:
                 one: Any = self._expression
                 two: Any = other._expression
-                kinds = (
+                key = (
+                    name,
+                    scoped_float.get(),
+                    process_float[0],
                     self._dtype.char if one is None else one.structure if type(one) is Lazy else lazy.part_of(self),
                     other._dtype.char if two is None else two.structure if type(two) is Lazy else lazy.part_of(other),
                 )
-                known = context.types.get((name, scoped_float.get(), process_float[0], *kinds))
+                known = context.types.get(key)
                 if known is not None and (structure := known[1]) is not None:
-                    return lazy.of_structure(structure, (self, other), self._shape, known[0].result, context)
+                    operands = self, other
+                    return lazy.pending(context, self._shape, known[0].result, Lazy(structure, operands), operands)
             return apply(name, self, other)
         except Exception as error:
             shorten_traceback(error)
@@ -157,7 +161,10 @@ def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
 
 
 def _known(name: str, context: Context, operands: Sequence[Any]) -> tuple[Types, Structure | None]:
-    """Returns the dtypes of an operation, and its structure; None if that depends on the values of numbers."""
+    """Returns the dtypes of an operation, and its structure.
+
+    There is none if it depends on the values of numbers, or if its kernel would be too large.
+    """
     types = _types(name, context, tuple([kind_of(x) for x in operands]))
     if {*map(type, operands)} == {Array}:
         given = operands
@@ -165,7 +172,8 @@ def _known(name: str, context: Context, operands: Sequence[Any]) -> tuple[Types,
         return types, None
     else:
         given = [x if type(x) is Array else types.operands.type(0) for x in operands]
-    return types, lazy.structure_of(types.operation, types.dtype, types.result.char, given)
+    structure = lazy.structure_of(types.operation, types.dtype, types.result.char, given)
+    return types, None if structure.is_too_large else structure
 
 
 def operand_dtype(name: str, context: Context, operands: Sequence[Any]) -> np.dtype[Any] | None:

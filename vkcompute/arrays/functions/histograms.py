@@ -196,7 +196,7 @@ def _find_bins(values: Array, edges: Array, out: Array) -> None:
 def _counted(at: Array, n: int, weights: Any) -> Array:
     """Returns how many values are in each of n bins, or the sum of their weights."""
     given = None if weights is None else ravel(beside(weights, [], at.runtime))
-    return segments.bincount(at, given, n + 1)[:n]
+    return segments.totals(at, given, n + 1)[:n]
 
 
 def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> Any:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.algorithms import gather, scatter, selection
 from vkcompute.arrays.algorithms.contraction import strided
-from vkcompute.arrays.algorithms.lines import axis_of
+from vkcompute.arrays.algorithms.lines import axis_of, count_up
 from vkcompute.arrays.algorithms.scatter import put_along_axis as _put_along_axis
 from vkcompute.arrays.expressions.promotion import BOOL, Operand, common, default_float, default_int, dtype_of, kind_of
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where, written
@@ -244,9 +244,14 @@ def place(arr: Array, mask: Array, vals: Any) -> None:
 
 def _masked(name: str, arr: Array, mask: Array) -> Array:
     """Returns the indices of the flattened array at which a mask of its size is true."""
+    _require_mask(name, arr, mask)
+    return selection.flatnonzero(mask)
+
+
+def _require_mask(name: str, arr: Array, mask: Array) -> None:
+    """Raises ValueError for a mask of another size."""
     if mask.size != arr.size:
         raise ValueError(f"{name} takes a mask with one element per element; got {mask.size} for {arr.size}")
-    return selection.flatnonzero(mask)
 
 
 def copyto(dst: Array, src: Operand, casting: Casting = "same_kind", where: Operand = True) -> None:
@@ -282,10 +287,15 @@ def copyto(dst: Array, src: Operand, casting: Casting = "same_kind", where: Oper
 
 def putmask(a: Array, mask: Array, values: Any) -> None:
     """Writes the value with the same index to each element where a mask is true; values are repeated as needed."""
-    given = ravel(asarray(values, a.dtype, device=a.runtime))
-    at = _masked("putmask", a, mask)
-    if at.size:
-        scatter.put(a, at, gather.take(given, at, None, "wrap"))
+    given, n = ravel(asarray(values, a.dtype, device=a.runtime)), a.size
+    _require_mask("putmask", a, mask)
+    if not given.size:
+        return
+    if given.size not in (1, n):
+        given = gather.take(given, count_up(a.runtime, n), None, "wrap")
+    mask.compute()  # one that reads `a` is computed before that is written anyhow
+    value = given.reshape(() if given.size == 1 else a.shape)
+    assign(a, where(reshape(astype(mask, BOOL), a.shape), value, a), fresh=True)
 
 
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:

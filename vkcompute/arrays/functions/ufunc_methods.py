@@ -30,7 +30,7 @@ from vkcompute.operations import FUNCTIONS
 from vkcompute.operations.host import OWN
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.layout import is_basic
+from vkcompute.runtime.memory.layout import is_basic, is_empty
 
 _REDUCTIONS: dict[str, Any] = {
     "add": reductions.sum, "multiply": reductions.prod, "logical_and": reductions.all, "logical_or": reductions.any,
@@ -318,6 +318,7 @@ class BinaryUfunc(Ufunc):
             a = reshape(a, a.shape + (1,) * b.ndim)
         return self(a, b, **named)
 
+    @planned
     def at(self, array: Array, indices: Any, values: Any) -> None:
         """Combines the elements at indices with values, one after the other where an element is indexed several times.
 
@@ -331,7 +332,9 @@ class BinaryUfunc(Ufunc):
         if self._row in _MODULAR and given.dtype.kind in "iu" and array.dtype.kind in "iu":
             given = astype(given, array.dtype)
         is_sum = self._row in ("add", "subtract") and given.dtype == array.dtype and array.dtype.kind != "b"
-        if is_sum and not is_basic(indices):
+        if is_basic(indices):
+            _combine_once(self._row, array, indices, given)
+        elif is_sum:
             given = given if self._row == "add" else apply("negative", given)
             is_complex = array.dtype.kind == "c"
             for target, values in (
@@ -375,10 +378,12 @@ def _at_axis(axis: int, item: Any) -> tuple[Any, ...]:
     return (slice(None),) * axis + (item,)
 
 
+@by_value
 @named_methods
 class UnaryUfunc(Ufunc):
     """A function of one element, and its use at indices."""
 
+    @planned
     def at(self, array: Array, indices: Any) -> None:
         """Applies the function to the elements at indices, again where an element is indexed several times.
 
@@ -386,7 +391,7 @@ class UnaryUfunc(Ufunc):
             TypeError: the result is of a higher kind than the array.
         """
         _require_array(array)
-        _combine_at(self._row, array, indices)
+        (_combine_once if is_basic(indices) else _combine_at)(self._row, array, indices)
 
 
 def _require_array(array: Any) -> None:
@@ -410,6 +415,25 @@ def _values(name: str, values: Any, array: Array) -> Array:
     return asarray(host, device=array.runtime)
 
 
+def _combine_once(row: str, array: Array, index: Any, *values: Array) -> None:
+    """Applies a function to a view, and values that broadcast to it: each element is indexed once.
+
+    Raises:
+        TypeError: the result is of a higher kind than the array.
+    """
+    array.refuse_shared()
+    target = array[... if is_empty(index) else index]
+    result = apply(row, target, *[value.broadcast_to(target.shape) for value in values])
+    _require_kind(row, result, array)
+    assign(target, result, fresh=True)
+
+
+def _require_kind(row: str, result: Array, array: Array) -> None:
+    """Raises TypeError for a result of a higher kind than the array that it changes."""
+    if not can_cast(result.dtype, array.dtype, "same_kind"):
+        raise TypeError(f"{row} gives {result.dtype}, and the array that it changes is {array.dtype}; convert it")
+
+
 def _combine_at(row: str, array: Array, indices: Any, *values: Array) -> None:
     """Applies a function to the elements at indices, and values that broadcast to these, in the order of the indices.
 
@@ -423,8 +447,7 @@ def _combine_at(row: str, array: Array, indices: Any, *values: Array) -> None:
     for chosen in _by_occurrence(addresses):
         here = gather.take(addresses, chosen)
         result = apply(row, gather.take(target, here), *[gather.take(value, chosen) for value in given])
-        if not can_cast(result.dtype, array.dtype, "same_kind"):
-            raise TypeError(f"{row} gives {result.dtype}, and the array that it changes is {array.dtype}; convert it")
+        _require_kind(row, result, array)
         scatter.put(target, here, result)
     scatter.write_back(array, target.reshape(array.shape) if target.size else array)
 

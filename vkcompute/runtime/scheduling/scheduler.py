@@ -482,13 +482,13 @@ class Scheduler(CommandQueues):
         """Counts the newest task as recorded, of `n` launches, and submits the batch if it is full."""
         if cost is not NOTHING:
             target.add_cost(cost, fraction)
-        target.recorded = target.task
-        before, target.n_batched = target.n_batched, target.n_batched + n
+        target.recorded = task = target.task
+        before = target.n_batched
+        target.n_batched = n = before + n
         target.batched_bytes += nbytes
-        n = target.n_batched
-        if before < target.n_early <= n or n >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
+        if n >= BATCH_TASKS or before < target.n_early <= n or target.batched_bytes >= BATCH_BYTES:
             self._submit_batch(target, n)
-        return self.tracker, target, target.task, self.placement.reason
+        return self.tracker, target, task, self.placement.reason
 
     def _submit_batch(self, target: CommandQueue, n: int) -> None:
         """Submits an open batch of `n` tasks if it is full, or else if its queue is idle."""
