@@ -19,6 +19,22 @@ from vkcompute.arrays.functions import indexing
 from vkcompute.runtime.tuning import ON_CPU
 
 
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint32, np.int64, np.float16, np.float32, np.float64])
+def test_extremes_of_values_with_one_index(gpu: vc.Runtime, name: str, dtype: Any) -> None:
+    """One element takes thousands of values, in several parts; others take NaN, one value or none."""
+    random = np.random.default_rng(7)
+    host = random.integers(0, 90, (3, 300, 2)).astype(dtype)
+    at = np.where(random.random(6000) < 0.8, -7, random.integers(0, 290, 6000))
+    new = random.integers(0, 120, (3, 6000, 2)).astype(dtype)
+    if host.dtype.kind == "f":
+        new[1, ::501] = np.nan
+    x = gpu.array(host)
+    getattr(vnp, name).at(x, (slice(None), at), gpu.array(new))
+    getattr(np, name).at(host, (slice(None), at), new)
+    assert np.array_equal(x.numpy(), host, equal_nan=host.dtype.kind == "f")
+
+
 @given(data=st.data(), seed=seeds())
 def test_additions(gpu: vc.Runtime, data: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)

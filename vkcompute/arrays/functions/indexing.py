@@ -14,7 +14,7 @@ import numpy as np
 from vkcompute.arrays.algorithms.gather import gather, wrapped
 from vkcompute.arrays.algorithms.lines import Lines, contiguous, count_up
 from vkcompute.arrays.algorithms.scatter import prepared, scatter, write_back
-from vkcompute.arrays.algorithms.segments import scatter_add
+from vkcompute.arrays.algorithms.segments import scatter_add, scatter_by_sorting
 from vkcompute.arrays.algorithms.selection import Selected, masked, nonzero
 from vkcompute.arrays.expressions.ufunc import assign, where
 from vkcompute.runtime.memory.array import Array, empty_result
@@ -96,11 +96,27 @@ def add(x: Array, index: Any, values: Array) -> None:
         IndexError, ValueError: as `put`.
         TypeError: the elements are bools.
     """
+    combine("sum", x, index, values)
+
+
+def combine(operation: str, x: Array, index: Any, values: Array) -> None:
+    """Combines values with the elements that an advanced index selects, each as often as it is selected.
+
+    Args:
+        operation: "sum", "max" or "min"; NaN is the extreme of what has one.
+
+    Raises:
+        IndexError, ValueError: as `put`.
+        TypeError: a sum of bools.
+    """
     x.refuse_shared()
     plan = _planned(x, index)
     given = prepared(values, x, plan.shape)
     target = contiguous(plan.view)
-    scatter_add(target, plan.at, plan.lines, given)
+    if operation == "sum":
+        scatter_add(target, plan.at, plan.lines, given)
+    else:
+        scatter_by_sorting(operation, target, plan.at, plan.lines, given)
     write_back(plan.view, target)
 
 

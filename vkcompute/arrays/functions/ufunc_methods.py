@@ -37,6 +37,8 @@ _REDUCTIONS: dict[str, Any] = {
     **{row: partial(reductions.extreme, row) for row in ("maximum", "minimum")},
 }  # fmt: skip
 _BITS = "bitwise_and", "bitwise_or", "bitwise_xor"
+_IN_ONE_PASS = {"add": "sum", "subtract": "sum", "maximum": "max", "minimum": "min"}
+"""Functions whose repeated elements `at` combines in one pass -> the operation of `indexing.combine`."""
 _MODULAR = "add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"
 """Functions of integers whose result in a dtype depends on the operands in this dtype only."""
 _SCANS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
@@ -322,7 +324,8 @@ class BinaryUfunc(Ufunc):
     def at(self, array: Array, indices: Any, values: Any) -> None:
         """Combines the elements at indices with values, one after the other where an element is indexed several times.
 
-        Sums and differences take one pass; others one for each time that the most frequent element is indexed.
+        Sums, differences and extremes take one pass; others one for each time that the most frequent element is
+        indexed.
 
         Raises:
             TypeError: the result is of a higher kind than the array.
@@ -331,16 +334,16 @@ class BinaryUfunc(Ufunc):
         given = values if type(values) is Array else _values(self.__name__, values, array)
         if self._row in _MODULAR and given.dtype.kind in "iu" and array.dtype.kind in "iu":
             given = astype(given, array.dtype)
-        is_sum = self._row in ("add", "subtract") and given.dtype == array.dtype and array.dtype.kind != "b"
+        operation = _IN_ONE_PASS.get(self._row) if given.dtype == array.dtype and array.dtype.kind != "b" else None
+        is_complex = array.dtype.kind == "c"
         if is_basic(indices):
             _combine_once(self._row, array, indices, given)
-        elif is_sum:
-            given = given if self._row == "add" else apply("negative", given)
-            is_complex = array.dtype.kind == "c"
+        elif operation and (operation == "sum" or not is_complex):
+            given = apply("negative", given) if self._row == "subtract" else given
             for target, values in (
                 [(array.real, given.real), (array.imag, given.imag)] if is_complex else [(array, given)]
             ):
-                indexing.add(target, indices, values)
+                indexing.combine(operation, target, indices, values)
         else:
             _combine_at(self._row, array, indices, given)
 
