@@ -96,6 +96,24 @@ def test_reversals(machine: vkcompute.Runtime | None, axis: int | None) -> None:
 
 
 @triton.jit
+def between_subgroups(x_ptr, back_ptr, sums_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    tl.store(back_ptr + at, tl.flip(x))
+    tl.store(sums_ptr + at, tl.cumsum(x, 0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+def test_many_elements_pass_between_subgroups(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    """On a CPU's driver, an invocation holds 128 elements, and 32-bit words of four of them pass as a vector."""
+    x = np.random.default_rng(0).integers(0, 2, 2048).astype(dtype)
+    x[64:] *= dtype != "int8"  # no sum overflows
+    _, back, sums = run(machine, between_subgroups, (1,), (x, x * 0, x * 0, len(x)))
+    np.testing.assert_array_equal(back, x[::-1])
+    np.testing.assert_array_equal(sums, np.cumsum(x, dtype=dtype))
+
+
+@triton.jit
 def gathers(x_ptr, index_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, L: tl.constexpr, AXIS: tl.constexpr):
     ROWS: tl.constexpr = L if AXIS == 0 else M
     COLUMNS: tl.constexpr = N if AXIS == 0 else L

@@ -121,6 +121,21 @@ def huge(x_ptr, n):
     tl.store(x_ptr, n + 0xFFFFFFFFFFFFFF)
 
 
+@triton.jit
+def divides_truths(x_ptr, n):
+    tl.store(x_ptr, (n > 0) % 2)
+
+
+@triton.jit
+def divides_by_truths(x_ptr, n):
+    tl.store(x_ptr, n // (n > 0))
+
+
+@triton.jit
+def loads_without_mask(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr, other=1.0))
+
+
 @triton.jit(noinline=True)
 def doubled(number, by):
     return number * by
@@ -160,6 +175,10 @@ BYTES = np.zeros(4, np.int8)
         (sliced, (X,), "unsupported tensor index", "x_ptr[1:]"),
         (calls_with_block, (X, 4), "marked noinline, but was called with non-scalar argument by, a block", "doubled("),
         (calls_with_pointers, (X,), "non-scalar argument number, a pointer to x_ptr; drop noinline", "doubled("),
+        (of_halves, (X, tl.sigmoid), "tl.sigmoid takes float32 and float64; got", "FUNCTION("),
+        (divides_truths, (X, 3), "Cannot use % with int1 and int32 because they have different signedness", "% 2"),
+        (divides_by_truths, (X, 3), "Cannot use // with int32 and int1 because they have", "n // (n > 0)"),
+        (loads_without_mask, (X,), "other cannot be provided without mask; got 1.0", "other=1.0"),
         (huge, (X, 3), "72057594037927935 is out of range of int32", "0xFFFF"),
         (stores_constant, (X,), "Cannot store to a constant pointer", "tl.store"),
         (

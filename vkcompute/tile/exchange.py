@@ -132,25 +132,16 @@ class Exchange:
         """
         b, n_threads = self._b, self._b.function.local_size[0]
         kinds = [element_of(value.type) for value in rows[0]]
-        sizes = (-(-len(rows) >> k) for k in range(len(rows).bit_length()))
-        n_together = next((n for n in sizes if self._memory.fits(kinds, n * n_threads)), len(rows))
+        n_together, lanes = self._memory.rows_together(kinds, len(rows), n_threads)
         results: list[Row] = []
         for start in range(0, len(rows), n_together):
             part = rows[start : start + n_together]
             self.begin()
-            columns = self._memory.numbers(kinds, len(part) * n_threads)
-            for n, row in enumerate(part):
-                at = b.compute("add", self._thread, b.const(n * n_threads, INT32))
-                for value, column in zip(row, columns, strict=True):
-                    column.store(b, at, value)
+            memory = self._memory.rows(kinds, len(part), n_threads, lanes)
+            memory.store(b, self._thread, part)
             self.end()
-            results += [result(partial(self._row, columns, n * n_threads)) for n in range(len(part))]
+            results += [result(partial(memory.load, b, n)) for n in range(len(part))]
         return results
-
-    def _row(self, columns: Sequence[Numbers], start: int, thread: Value, offset: int) -> Row:
-        """Reads the numbers of an invocation, from a row that begins at index `start`."""
-        at = self._b.compute("add", thread, self._b.const(start + offset, INT32))
-        return [column.load(self._b, at) for column in columns]
 
     def shared_by_all(self, registers: Sequence[Value], layout: Layout | None) -> list[Value]:
         """Returns the numbers of the owners of elements to all invocations that hold the same; of a scalar, to all."""

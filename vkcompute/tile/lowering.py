@@ -101,7 +101,8 @@ class _Lowering:
         self._blocks: dict[tuple[Value, Layout], Sequence[Value]] = {}
         self._loops: dict[Op, ir.Loop] = {}
         self._thread = self._thread_number(target.subgroup_size)
-        self._memory = WorkgroupMemory(made, target.shared_nbytes, overlays=target.overlays)
+        packs = target.own_elements > 1 and _INDIVISIBLE.isdisjoint(op.code for op in walk(function.body))
+        self._memory = WorkgroupMemory(made, target.shared_nbytes, overlays=target.overlays, packs=packs)
         lanes = self._placement.lanes
         self._exchange = Exchange(self._b, self._thread, lanes, self._memory)
         self._matrices = Matrices(self._b, self._thread, self._exchange, self._memory, lanes)
@@ -464,6 +465,8 @@ def _rows(columns: Sequence[Sequence[Value]]) -> list[tuple[Value, ...]]:
 
 _NAMED_REGISTERS = 16
 """Vectors that a CPU's registers hold. With more elements per invocation, results between operations are spilled."""
+_INDIVISIBLE = {"dot", "histogram", "stage"}
+"""Operations that cannot pass through workgroup memory by pieces."""
 _MEMORY = "load_block", "store_block", "atomic_block"
 _STEPS: dict[str, Callable[[_Lowering, Op], None]] = {
     "if": _Lowering._if,

@@ -24,7 +24,7 @@ _MOST_ELEMENTS = 256  # of a block, per invocation: drivers take minutes to comp
 _MOST_OF_ELEMENTWISE = 32  # per invocation: lavapipe compiles tl.rand in 0.3 s, of 128 in 2.3 s; it runs as fast
 _MOST_ATOMICS = 32  # per invocation: lavapipe compiles 512 loops of compare-exchanges in a minute
 _MOST_MIRRORED = 1 << 18  # elements of all unrolled exchanges; a sort of 2,048 has half of it, and compiles in 4 s
-_OF_LONG_SORTS = 16  # elements per invocation: lavapipe compiles a sort of 4,096 in 3 s, and of 128 in 11 s
+_OF_LONG_SORTS = 32  # elements per invocation: lavapipe compiles a sort of 4,096 in 3 s, and of 128 in 7 s
 _MANY = 8  # log2 of the elements per invocation from which a reduction has them along its axis
 _ADJACENT = 2  # log2 of the adjacent elements that it loads and stores together
 

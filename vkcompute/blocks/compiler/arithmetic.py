@@ -254,20 +254,20 @@ class BlockArithmetic:
             if divides:
                 return FLOAT32
             return FLOAT16 if FLOAT16 in (one, other) else BFLOAT16 if one is other else FLOAT32
-        if (
-            sign in ("/", "//", "%")
-            and one.kind != other.kind
-            and "b" not in (one.kind, other.kind)
-            and not (one_plain or other_plain)
-        ):
-            raise UnsupportedError(
-                f"Cannot use {sign} with {OF_SCALAR[one]} and {OF_SCALAR[other]} because they have different "
-                "signedness; convert one, as x.to(tl.uint32)"
-            )
+        if sign in ("/", "//", "%"):
+            self._check_signedness(one, other, sign, are_typed=not (one_plain or other_plain))
         widths = [1 if kind is BOOL else kind.bits for kind in (one, other)]
         if widths[0] == widths[1]:
             return one if one.kind == "u" else other
         return one if widths[0] > widths[1] else other
+
+    def _check_signedness(self, one: Scalar, other: Scalar, sign: str, *, are_typed: bool) -> None:
+        """Raises UnsupportedError for a division of a signed number and an unsigned one, such as int1."""
+        if (are_typed or BOOL in (one, other)) and (one.kind == "i") != (other.kind == "i"):
+            raise UnsupportedError(
+                f"Cannot use {sign} with {OF_SCALAR[one]} and {OF_SCALAR[other]} because they have different "
+                "signedness; convert one, as x.to(tl.uint32)"
+            )
 
     # -- operators ----------------------------------------------------------------------------------------------------
 

@@ -269,7 +269,7 @@ def fma(c: BlockCompiler, x: Any, y: Any, z: Any) -> Any:
 @block_function
 def sigmoid(c: BlockCompiler, x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    (value,) = _floats(c, "sigmoid", x)
+    (value,) = _floats(c, "sigmoid", x, is_wide=True)
     powers = c.number(c.builder.compute("exp", c.builder.compute("neg", value)))
     return c.binary("/", 1.0, c.binary("+", 1.0, powers))
 

@@ -56,6 +56,8 @@ def load(
         padding = padding_of(pointer, padding_option)
         return loaded(c, window(c, pointer, pointer.offsets, checked_axes(pointer, boundary_check)), padding)
     _only_hints(pointer, boundary_check=boundary_check, padding_option=padding_option)
+    if mask is None and other is not None and c.is_users():
+        raise UnsupportedError(f"other cannot be provided without mask; got {describe(other)}; give both, or none")
     if isinstance(pointer, Pointer) and isinstance(pointer.array, TableValue):
         return address_at(c, pointer, pointer.array, mask, other)
     return loaded(c, elements_at(c, pointer, mask, "load"), 0 if other is None else other)

@@ -63,28 +63,24 @@ def _of_keys(c: BlockCompiler, keys: Value, kind: Scalar) -> Value:
     return c.builder.cast(c.builder.bitcast(_mirrored_negatives(c, keys), wide), kind)
 
 
-def _merged(
-    c: BlockCompiler, keys: Sequence[Value], stage: int, *, descending: bool, alternating: bool
-) -> Sequence[Value]:
-    """Sorts runs of 2**stage that rise and then fall; alternating runs are sorted in opposite directions.
+def _merged(c: BlockCompiler, keys: Sequence[Value], n: int, *, descending: bool) -> Sequence[Value]:
+    """Sorts runs of 2**n elements that rise and then fall.
 
     Args:
         keys: blocks of one shape. Elements are ordered by the first block, equal ones by the next one.
     """
-    b, shape = c.builder, shape_of(keys[0].type)
-    for bit in reversed(range(stage)):
-        takes_greater = is_second(c, shape, bit)
-        if alternating:
-            takes_greater = b.compute("ne", takes_greater, is_second(c, shape, stage))
-        keys = _exchanged(c, keys, bit, takes_greater, descending=descending)
+    for bit in reversed(range(n)):
+        keys = _exchanged(c, keys, 1 << bit, descending=descending)
     return keys
 
 
-def _exchanged(
-    c: BlockCompiler, keys: Sequence[Value], bit: int, takes_greater: Value, *, descending: bool
-) -> Sequence[Value]:
-    """Orders pairs of elements whose numbers differ in a bit; the lesser is first, or last if descending."""
-    b, others = c.builder, [c.builder.mirror(key, 1 << bit) for key in keys]
+def _exchanged(c: BlockCompiler, keys: Sequence[Value], mask: int, *, descending: bool) -> Sequence[Value]:
+    """Orders pairs of elements whose numbers differ in the bits of a mask; the lesser is first, or last if descending.
+
+    The first of a pair has a zero as the highest of these bits.
+    """
+    b, others = c.builder, [c.builder.mirror(key, mask) for key in keys]
+    takes_greater = is_second(c, shape_of(keys[0].type), mask.bit_length() - 1)
     if len(keys) == 1:
         pair = b.compute("min", keys[0], others[0]), b.compute("max", keys[0], others[0])
         return [b.select(takes_greater, *(pair if descending else pair[::-1]))]
@@ -97,10 +93,15 @@ def _exchanged(
 
 
 def _sorted(c: BlockCompiler, values: Sequence[Value], *, descending: bool) -> list[Value]:
+    """Sorts runs of two elements, then of four, and so on.
+
+    The second half of a run is read backwards, so that all runs have one direction. Where invocations hold both
+    elements of a pair, an exchange is a minimum and a maximum.
+    """
     keys: Sequence[Value] = [_keys(c, value) for value in values]
-    n = log2(shape_of(values[0].type)[-1])
-    for stage in range(1, n + 1):
-        keys = _merged(c, keys, stage, descending=descending, alternating=stage < n)
+    for n in range(1, log2(shape_of(values[0].type)[-1]) + 1):
+        keys = _exchanged(c, keys, (1 << n) - 1, descending=descending)
+        keys = _merged(c, keys, n - 1, descending=descending)
     return [_of_keys(c, key, element_of(value.type)) for key, value in zip(keys, values, strict=True)]
 
 
@@ -143,7 +144,7 @@ def bitonic_merge(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = F
     """The elements in order along the last axis, along which they rise and then fall."""
     shape = _last_axis(c, x, dim, "bitonic_merge")
     keys = [_keys(c, x.value)]
-    (key,) = _merged(c, keys, log2(shape[-1]), descending=bool(descending), alternating=False)
+    (key,) = _merged(c, keys, log2(shape[-1]), descending=bool(descending))
     return c.number(_of_keys(c, key, element_of(x.value.type)))
 
 
