@@ -145,8 +145,8 @@ def combined(xp: Any, x: Any, index: Any) -> Any:
 
 
 UPDATES: tuple[Callable[[Any, Any], Any], ...] = (
-    lambda xp, x: put(xp, x, xp.asarray([1.5], np.float32)), lambda xp, x: put(xp, x, xp.asarray([], np.float32)),
-    lambda xp, x: put(xp, x, xp.asarray([1.5, -2, 7], np.float32)), lambda xp, x: put(xp, x, x[::-1]),
+    lambda xp, x: put(xp, x, xp.full_like(x[0, :1], 1.5)), lambda xp, x: put(xp, x, xp.full_like(x[:0], 1)),
+    lambda xp, x: put(xp, x, x[0, :3] - 1), lambda xp, x: put(xp, x, x[::-1]),
     lambda xp, x: put(xp, x.T, x.T * 2), lambda xp, x: combined(xp, x, 1), lambda xp, x: combined(xp, x, ...),
     lambda xp, x: combined(xp, x, (slice(None, None, 2), None, -1)), lambda xp, x: combined(xp, x[0, 0, ...], ()),
     lambda xp, x: xp.histogram(x, 5, (-2, 3))[0], lambda xp, x: xp.histogram2d(x[0], x[1], 3, [(-2, 3), (-1, 1)])[0],
