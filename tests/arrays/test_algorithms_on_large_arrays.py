@@ -80,7 +80,7 @@ def poor() -> Iterator[vc.Runtime]:
 _N = 1500
 _Y = np.random.default_rng(2).standard_normal(_N).astype(np.float32)
 _K = np.random.default_rng(3).integers(0, 40, _N).astype(np.int32)
-_EACH: dict[str, Callable[[Any, Any, Any], Any]] = {
+_EXACT: dict[str, Callable[[Any, Any, Any], Any]] = {
     "running sum": lambda xp, x, k: xp.cumsum(k),
     "running sums of columns": lambda xp, x, k: xp.cumsum(k.reshape(-1, 30), axis=0, dtype=np.int64),
     "running maximum": lambda xp, x, k: xp.maximum.accumulate(x),
@@ -110,11 +110,11 @@ _CLOSE: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 @pytest.mark.rotates
-@pytest.mark.parametrize("name", [*_EACH, *_CLOSE])
+@pytest.mark.parametrize("name", [*_EXACT, *_CLOSE])
 def test_functions_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name: str) -> None:
-    function = (_EACH | _CLOSE)[name]
+    function = (_EXACT | _CLOSE)[name]
     expected, result = function(np, _Y, _K), function(vnp, poor.array(_Y), poor.array(_K)).numpy()
-    if name in _EACH:
+    if name in _EXACT:
         np.testing.assert_array_equal(result, expected)
     else:
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)

@@ -425,7 +425,7 @@ def test_mutual_recursion_is_refused_as_by_numba():
     def two(n):
         return one(n - 1) if n > 0 else 1
 
-    assert "calls itself" in refused(one)
+    assert "only directly: write a loop" in refused(one)
 
 
 def test_a_function_defined_in_a_kernel_does_not_call_itself():
@@ -436,7 +436,7 @@ def test_a_function_defined_in_a_kernel_does_not_call_itself():
 
         out[0] = climbed(n)
 
-    with pytest.raises(TypingError, match="climbed calls itself"):
+    with pytest.raises(TypingError, match=r"climbed calls itself .* defined outside of the kernel"):
         kernel[1, 1](3, np.zeros(1))
 
 
@@ -448,10 +448,10 @@ def test_a_local_array_in_a_function_that_calls_itself_is_refused():
         below = stored(n - 1) if n > 0 else 0
         return below + kept[0]
 
-    assert "cuda.local.array in a function that calls itself" in refused(stored)
+    assert "cuda.local.array is not for functions that call themselves" in refused(stored)
 
 
-def test_another_part_of_an_array_is_refused():
+def test_a_slice_as_an_argument_of_its_own_call_is_refused():
     @cuda.jit(device=True)
     def total(values):
         return values[0] + total(values[1:]) if values.size > 0 else 0
@@ -460,7 +460,7 @@ def test_another_part_of_an_array_is_refused():
     def kernel(values, out):
         out[0] = total(values)
 
-    with pytest.raises(TypingError, match="total"):
+    with pytest.raises(TypingError, match=r"the array values .* on one path and the array values"):
         kernel[1, 1](np.arange(5), np.zeros(1))
 
 

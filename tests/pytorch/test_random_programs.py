@@ -15,27 +15,14 @@ Step = Callable[[Pool], Any]
 DTYPES = torch.float32, torch.int64, torch.uint8, torch.bfloat16
 N_PROGRAMS = int(os.environ.get("VKCOMPUTE_PROGRAMS", "20"))
 """Programs per dtype."""
+VIEWS = "slice transpose select unsqueeze expand reshape strided diagonal flat unfold move".split()
 MOST_ELEMENTS = 200
 MOST = 8  # elements are small integers, so that results are exact
 
 
 def _view(rng: random.Random, x: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
     """Returns a function that makes a view of tensors with these sizes and strides."""
-    kind = rng.choice(
-        [
-            "slice",
-            "transpose",
-            "select",
-            "unsqueeze",
-            "expand",
-            "reshape",
-            "strided",
-            "diagonal",
-            "flat",
-            "unfold",
-            "move",
-        ]
-    )
+    kind = rng.choice(VIEWS)
     axis = rng.randrange(x.dim()) if x.dim() else 0
     if kind == "slice" and x.dim():
         start, step = rng.randint(0, x.shape[axis]), rng.randint(1, 3)

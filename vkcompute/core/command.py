@@ -242,12 +242,12 @@ def array_of(command_buffer: Any) -> Any:
 
 
 def _order(stages: int, before: int, after: int) -> tuple[int, Any, Any]:
-    """Returns stages, and the order between their accesses: for `vkCmdPipelineBarrier`, and for its second version."""
+    """Returns stages, and the barrier of their accesses: for `vkCmdPipelineBarrier`, and `vkCmdPipelineBarrier2`."""
     barrier = vk.struct("VkMemoryBarrier", srcAccessMask=before, dstAccessMask=after)
-    second = vk.struct(  # stages and accesses have the same bits
+    barrier2 = vk.struct(  # stages and accesses have the same bits
         "VkMemoryBarrier2", srcStageMask=stages, srcAccessMask=before, dstStageMask=stages, dstAccessMask=after
     )
-    return stages, barrier, vk.struct("VkDependencyInfo", memoryBarrierCount=1, pMemoryBarriers=second)
+    return stages, barrier, vk.struct("VkDependencyInfo", memoryBarrierCount=1, pMemoryBarriers=barrier2)
 
 
 _NULL = vk.NULL

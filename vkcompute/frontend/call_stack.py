@@ -25,8 +25,8 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Memory, Value
 from vkcompute.ir.types import element_of
 
-_RESULT = "value of the function"
-_MOST_BUILDS = 10
+_RESULT = "value of the function"  # a name that no variable has
+_MOST_BUILDS = 10  # a kind that still changes then, as a tuple of the value, grows at each build
 _GROWS = "Return type of recursive function does not converge"
 
 

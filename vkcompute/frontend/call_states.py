@@ -20,7 +20,7 @@ from vkcompute.frontend.unsupported import UnsupportedError
 
 @dataclass(eq=False, slots=True)
 class State:
-    """A piece of a function.
+    """A piece of a function, without calls of itself inside.
 
     Attributes:
         statements: in order.
@@ -34,8 +34,10 @@ class State:
 
     def parts(self) -> list[ast.AST]:
         """Returns the statements, and the expression at the end."""
-        last = getattr(self.end, "test", None) or getattr(self.end, "node", None) or getattr(self.end, "value", None)
-        return [*self.statements, last] if isinstance(last, ast.AST) else [*self.statements]
+        match self.end:
+            case Branch(test=last) | Call(node=last) | Return(value=ast.expr() as last):
+                return [*self.statements, last]
+        return [*self.statements]
 
     def names(self) -> set[str]:
         """Returns all names in the state."""
@@ -175,7 +177,7 @@ class _Builder:
                 self._accumulate(node)
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr():
                 changed = self._operands(node)
-                assert isinstance(changed, ast.stmt), "it stays what it is"
+                assert isinstance(changed, ast.stmt), "a copy has the type of its node"
                 self._append(changed)
             case _:
                 raise _refused(f"calls itself in {ast.unparse(node).splitlines()[0]!r}", "assign the value before")
@@ -215,7 +217,7 @@ class _Builder:
                 check = ast.Expr(CheckedBuiltin("range", ast.Load()))
                 self._append(ast.fix_missing_locations(ast.copy_location(check, node)))
             case _:
-                raise _refused("calls itself in a loop over no range", "write 'for i in range(n):'")
+                raise _refused("calls itself in a loop that is not over a range", "write 'for i in range(n):'")
         start, stop, step = _bounds(bounds)
         try:
             by = ast.literal_eval(step)
@@ -231,14 +233,14 @@ class _Builder:
         taken = ast.Assign([node.target], ast.Name(counter, ast.Load()))
         following = ast.BinOp(ast.Name(counter, ast.Load()), ast.Add(), step)
         increased = ast.Assign([ast.Name(counter, ast.Store())], following)
-        for made in (test, taken, increased):
-            ast.fix_missing_locations(ast.copy_location(made, node))
+        for part in (test, taken, increased):
+            ast.fix_missing_locations(ast.copy_location(part, node))
         self._loop(test, [taken, increased, *node.body], node.orelse)
 
     def _accumulate(self, node: ast.AugAssign) -> None:
         """Builds `a[i] += f(…)`, which reads the element before the call."""
         target = self._operands(node.target, keep=True)
-        assert isinstance(target, (ast.Subscript, ast.Attribute)), "it stays what it is"
+        assert isinstance(target, (ast.Subscript, ast.Attribute)), "a copy has the type of its node"
         before = copy.copy(target)
         before.ctx = ast.Load()
         old = self._kept(before)
@@ -264,7 +266,7 @@ class _Builder:
             case ast.NamedExpr() | ast.Compare(_, [_, _, *_]):
                 raise _refused(f"calls itself in {ast.unparse(node)!r}", "assign the value before")
         changed = self._operands(node)
-        assert isinstance(changed, ast.expr), "it stays what it is"
+        assert isinstance(changed, ast.expr), "a copy has the type of its node"
         return changed
 
     def _connected(self, is_and: bool, values: list[ast.expr]) -> ast.expr:
@@ -284,7 +286,7 @@ class _Builder:
     def _call(self, node: ast.Call) -> ast.Call:
         """Builds a call, and returns the expression for its value, which is evaluated in the next state."""
         call = self._operands(node, keep=True)
-        assert isinstance(call, ast.Call), "it stays what it is"
+        assert isinstance(call, ast.Call), "a copy has the type of its node"
         following = State(resumes=call)
         self.end(Call(call, following))
         self._begin(following)
@@ -325,9 +327,9 @@ def _listed(value: Any) -> list[ast.AST]:
     return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.AST)]
 
 
-def _bounds(given: list[ast.expr]) -> list[ast.expr]:
-    """Returns start, stop and step of a range."""
-    return [ast.Constant(0), *given, ast.Constant(1)] if len(given) == 1 else [*given, ast.Constant(1)][:3]
+def _bounds(args: list[ast.expr]) -> list[ast.expr]:
+    """Returns start, stop and step of a range, from its arguments."""
+    return [ast.Constant(0), *args, ast.Constant(1)] if len(args) == 1 else [*args, ast.Constant(1)][:3]
 
 
 def _refused(what: str, remedy: str) -> UnsupportedError:

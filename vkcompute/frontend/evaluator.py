@@ -81,9 +81,9 @@ class Evaluator:
         sources: sources of the functions that have been inlined.
         nested: nested functions, and the frames in which they are defined.
         captured: globals found outside of the program.
-        most_levels: calls of a function to itself, with the first, that a stack has room for; 0 without a stack.
+        most_levels: the most nested calls of a function that calls itself, with the first; 0 for no stack.
         recursive: functions that call themselves, with the dump of the expression by which they do.
-        stacks: those whose calls are being built, each with its stack.
+        stacks: the stacks of functions whose calls are being built.
         n_nodes: expressions and statements evaluated so far.
         around: evaluates a node by its handler in place of `evaluate`, to observe it; None for none.
     """
@@ -244,7 +244,9 @@ class Evaluator:
         if depth > self.language.most_recursions:
             self._note_recursion(function, node)
             deep = f" {depth} deep, and its constants do not end that" if self.language.most_recursions else ""
-            raise UnsupportedError(f"{function.__name__} calls itself{deep}; kernels have no recursion: write a loop")
+            direct = "only a function defined outside of the kernel may call itself, and only directly"
+            rule = direct if self.most_levels else "kernels have no recursion"
+            raise UnsupportedError(f"{function.__name__} calls itself{deep}; {rule}: write a loop")
         if function not in self.sources:
             try:
                 self.sources[function] = read(function, self.frames[0].source.program if self.frames else None)

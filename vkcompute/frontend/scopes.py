@@ -12,7 +12,7 @@ from vkcompute.ir.builder import Mark
 
 
 class UntypedError(Exception):
-    """A variable is read whose type is not known yet."""
+    """Raised by a read of a variable whose type is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)

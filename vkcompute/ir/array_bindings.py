@@ -156,7 +156,7 @@ def _word(memory: Memory) -> Type:
 def _replace(function: Function, kind: Type, members: Sequence[Memory]) -> None:
     """Replaces the members of a pack by the pack, which becomes the last buffer.
 
-    Members of other widths are views, and those of other types with atomic operations, which need their own type.
+    Members of other widths become views of it; so do those of other types that atomic operations access.
     """
     parts_of_words = max(member.parts for member in members)
     pack = Memory("pack", element_of(kind), lanes=members[0].lanes, parts=parts_of_words)

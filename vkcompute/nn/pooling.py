@@ -96,14 +96,18 @@ def _windows(name: str, x: Array, given: tuple[Any, ...], ceil_mode: bool) -> li
     for n, k, step, pad, by in zip(x.shape[-2:], kernel, steps, pads, dilations, strict=True):
         if pad > k // 2:
             raise ValueError(f"{name}: the padding is at most half of the kernel's size; got {pad} and {k}")
-        free = n + 2 * pad - by * (k - 1) - 1
-        count = (-(-free // step) if ceil_mode else free // step) + 1
-        if ceil_mode and (count - 1) * step >= n + pad:
-            count -= 1
-        if free < 0 or count < 1:
+        count = window_count(n, k, step, pad, by, ceil_mode=ceil_mode)
+        if by * (k - 1) + 1 > n + 2 * pad or count < 1:
             raise ValueError(f"{name}: windows of {by * (k - 1) + 1} elements exceed {n} with the padding of {pad}")
         windows.append(Window((k, step, pad, by, count)))
     return windows
+
+
+def window_count(n: int, length: int, step: int, pad: int, dilation: int, *, ceil_mode: bool) -> int:
+    """Returns the number of windows along an axis; with `ceil_mode`, the last one may end outside of the padding."""
+    free = n + 2 * pad - dilation * (length - 1) - 1
+    count = (-(-free // step) if ceil_mode else free // step) + 1
+    return count - 1 if ceil_mode and (count - 1) * step >= n + pad else count
 
 
 def _along(x: Array, axis: int, window: Window, operation: str, filler: Any) -> Array:

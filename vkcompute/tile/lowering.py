@@ -464,9 +464,9 @@ def _rows(columns: Sequence[Sequence[Value]]) -> list[tuple[Value, ...]]:
 
 
 _NAMED_REGISTERS = 16
-"""Vectors that a CPU's registers hold. With more elements per invocation, results between operations are spilled."""
+"""Vector registers of a CPU with AVX2. With more elements per invocation, results of operations are spilled."""
 _INDIVISIBLE = {"dot", "histogram", "stage"}
-"""Operations that cannot pass through workgroup memory by pieces."""
+"""Operations that cannot pass through workgroup memory in pieces."""
 _MEMORY = "load_block", "store_block", "atomic_block"
 _STEPS: dict[str, Callable[[_Lowering, Op], None]] = {
     "if": _Lowering._if,

@@ -42,8 +42,8 @@ class Placement:
             written.
         slices: for the products by cooperative matrices, the slices in which operands pass through workgroup memory.
         lazy: the loads whose elements only a product needs, which loads them one after the other.
-        chained: on CPUs, the operations of which an invocation computes an element where it is first needed. So it
-            computes a chain of operations element by element, and spills no results in between.
+        chained: on CPUs, the operations whose elements are computed where they are first needed. So a chain of
+            operations is computed element by element, and spills no results in between.
     """
 
     def __init__(self, function: Function, target: Target, n_warps: int) -> None:
@@ -324,7 +324,7 @@ def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:
 
 
 def _chained(function: Function, ops: Sequence[Op]) -> set[Op]:
-    """Returns the operations of loops whose results their own region alone uses, so that any use may compute them.
+    """Returns the operations of loops whose results are used in their own region only: any use may compute them.
 
     Loops have blocks that are spilled and read in each iteration. Elsewhere, times on lavapipe are the same.
     """

@@ -10,7 +10,7 @@ from vkcompute.ir import FLOAT32, INT32, UINT32, Builder, Function, Memory, Scal
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import Type, vector
 
-_PACKED = 4  # rows whose numbers share vectors
+_PACKED = 4  # rows whose numbers share vectors: the lanes of the longest vector of shaders
 _ALIGNMENT = 16  # bytes, of each span; Vulkan requires it of the rows of cooperative matrices
 
 

@@ -141,8 +141,8 @@ def _fit(out: Any, values: Any) -> None:
         if isinstance(value, torch.Tensor) and value.shape != shape:
             wanted = torch.broadcast_shapes(*[other.shape for other in values if isinstance(other, torch.Tensor)])
             if wanted != shape and any(other is out for other in values):
-                given = f"output with shape {list(shape)} doesn't match the broadcast shape {list(wanted)}"
-                raise RuntimeError(given)
+                rule = "output with shape {} doesn't match the broadcast shape {}"
+                raise RuntimeError(rule.format(list(shape), list(wanted)))
             resize_to(out, wanted)
             return
 
@@ -175,9 +175,9 @@ def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
     return axes if n_axes else ()
 
 
-def require_floats(name: str, tensor: Any, *more: Any) -> None:
-    """Raises NotImplementedError unless a tensor has floats, or one of more dtypes, as PyTorch's CPU computes them."""
-    if not tensor.is_floating_point() and tensor.dtype not in more:
+def require_floats(name: str, tensor: Any, *others: Any) -> None:
+    """Raises PyTorch's NotImplementedError for a tensor that has neither floats nor one of these other dtypes."""
+    if not tensor.is_floating_point() and tensor.dtype not in others:
         raise NotImplementedError(f"\"{name}\" not implemented for '{name_of(tensor.dtype)}'")
 
 

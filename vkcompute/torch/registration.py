@@ -109,7 +109,7 @@ def _resizing(name: str, function: Kernel) -> Kernel:
         return function
 
     def run(*args: Any, **named: Any) -> Any:
-        out = named.get(outs[0])
+        out = named.get(outs[0])  # not resized if it is an operand: PyTorch raises an error for another shape
         if isinstance(out, torch.Tensor) and not out.numel() and not any(out is value for value in args):
             _resize(name, args, named, outs)
         return function(*args, **named)

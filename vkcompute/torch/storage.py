@@ -329,7 +329,7 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def store(tensor: Any, result: Array) -> Any:
-    """Writes a result, converted, to a tensor of the device, which gets its shape, and is returned."""
+    """Writes a result to a tensor of the device, which gets its shape and keeps its dtype; returns the tensor."""
     if result.shape != tensor.shape:
         resize_to(tensor, result.shape)
     memory, shape = memory_of(tensor), tensor.shape
@@ -348,7 +348,7 @@ def store(tensor: Any, result: Array) -> Any:
 
 
 def resize_to(out: Any, shape: Sequence[int]) -> None:
-    """Gives a tensor for results a shape, if it has another; warns as PyTorch does if it has elements."""
+    """Resizes a tensor for results that has another shape; warns as PyTorch does if it has elements."""
     if tuple(out.shape) == tuple(shape):
         return
     if out.numel():
@@ -364,7 +364,7 @@ def resize_to(out: Any, shape: Sequence[int]) -> None:
 
 
 def copy_to(out: Any, result: Any) -> Any:
-    """Copies a tensor to one for results, which gets its shape, and is returned."""
+    """Copies a result to a tensor, which gets its shape; returns the tensor."""
     resize_to(out, result.shape)
     return out.copy_(result)
 

@@ -127,7 +127,7 @@ def product(a: Array, b: Array) -> Array:
 
 
 def _multiply_parts(a: Array, b: Array, out: Array) -> None:
-    """Halves the stack, or the longest of rows, terms and columns."""
+    """Halves the stack, or the longest axis of the matrices, and stores the products."""
     (n, rows, terms), columns = a.shape, b.shape[2]
     if n > 1:
         for half in halves(n):

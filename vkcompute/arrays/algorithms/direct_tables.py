@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce
 from vkcompute.arrays.algorithms.lines import contiguous, converted, launch
-from vkcompute.arrays.algorithms.reach import is_beyond_reach
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.selection import Selected
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -103,12 +103,11 @@ def _keys(x: Array) -> Array:
 
 
 def direct_table(x: Array, n_known: int) -> DirectTable | None:
-    """Returns the table of the first rows of a column; None if there are few or too many for a launch, or their
-    keys have a wider range.
+    """Returns the table of the first rows of a column, or None; waits for the limits of the keys.
 
-    It waits for the limits of the keys.
+    There is none for few rows, for more than a launch reaches, and for keys of a wider range.
     """
-    if x.dtype.kind not in "iu" or n_known < _FEWEST_ROWS or is_beyond_reach(x, *[8 * x.size] * 4):
+    if x.dtype.kind not in "iu" or n_known < _FEWEST_ROWS or bytes_exceed_reach(x, *[8 * x.size] * 4):
         return None
     x = _keys(x)
     limits = temporary(x.runtime, 2, x.dtype)

@@ -20,7 +20,7 @@ from vkcompute.arrays.algorithms.lines import (
     launch,
     lines_along,
 )
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves, is_beyond_reach
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach, halves
 from vkcompute.compiled.completion import Words, expect
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -127,7 +127,7 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
         return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}")
 
     def wrap(indices: Array, result: Array) -> None:
-        if is_beyond_reach(indices, indices.nbytes, result.nbytes, 4 * _FAULT_WORDS):
+        if bytes_exceed_reach(indices, indices.nbytes, result.nbytes, 4 * _FAULT_WORDS):
             for half in halves(indices.size):
                 wrap(indices[half], result[half])
             return
@@ -163,12 +163,12 @@ def _gather_elements(x: Any, at: Any, out: Any, n_items: int) -> None:
 
 @kernel
 def _along(at: Any, out: Any, n_items: int, first: int, n: int, n_indices: int, n_columns: int) -> None:
-    """Makes an index along an axis one of the whole array, of indices from the first on."""
+    """Converts indices along an axis, of which the first has this number, to indices of the whole array."""
     i = global_id(0)
     if i < n_items:
-        which = first + i
-        row = which // n_columns // n_indices
-        out[i] = (row * n + at[i]) * n_columns + which % n_columns if at[i] >= 0 else -1
+        number = first + i
+        row = number // n_columns // n_indices
+        out[i] = (row * n + at[i]) * n_columns + number % n_columns if at[i] >= 0 else -1
 
 
 def words(x: Array) -> tuple[Array, int]:
@@ -201,17 +201,31 @@ def _gather_words(x: Array, at: Array, lines: Lines, out: Array) -> None:
         launch(_gather, out.size, x, at, out, out.size, lines.n, at.size, lines.n_columns)
 
 
-def _gather_by_parts(x: Array, at: Array, lines: Lines, out: Array) -> None:
-    """Halves the rows, the indices, or the elements: of these, each index reads from one half."""
+Access = tuple[Array, Array, Lines, Array]
+"""Elements, indices along their lines, the lines, and the values to gather or scatter."""
+
+
+def halved(x: Array, at: Array, lines: Lines, values: Array) -> list[Access]:
+    """Returns the halves of an access by rows or by indices; nothing if the elements or columns are to be halved."""
     n_rows, n, n_columns = lines
     if n_rows > 1:
-        for half in halves(n_rows):
-            rows = half.stop - half.start
-            source, target = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, out))
-            _gather_words(source, at, Lines(rows, n, n_columns), target)
-    elif at.size > 1 and (n == 1 or at.nbytes + out.nbytes >= x.nbytes):
-        for half in halves(at.size):
-            _gather_words(x, at[half], lines, out.reshape(at.size, -1)[half].reshape(-1))
+        elements, rows = x.reshape(n_rows, -1), values.reshape(n_rows, -1)
+        return [
+            (elements[half].reshape(-1), at, Lines(half.stop - half.start, n, n_columns), rows[half].reshape(-1))
+            for half in halves(n_rows)
+        ]
+    if at.size > 1 and (n == 1 or at.nbytes + values.nbytes >= x.nbytes):
+        rows = values.reshape(at.size, -1)
+        return [(x, at[half], lines, rows[half].reshape(-1)) for half in halves(at.size)]
+    return []
+
+
+def _gather_by_parts(x: Array, at: Array, lines: Lines, out: Array) -> None:
+    """Halves the rows, the indices, or the elements: each index selects from one half of the elements."""
+    _, n, n_columns = lines
+    if accesses := halved(x, at, lines, out):
+        for access in accesses:
+            _gather_words(*access)
     elif n > 1:
         low, high = halves(n)
         elements, other = x.reshape(n, -1), temporary(x.runtime, out.size, out.dtype)

@@ -30,7 +30,7 @@ _MOST_ITEMS = 2**31 - 2**16
 """IDs of whole workgroups, in a wrapped grid too, do not exceed int32."""
 _CPU_PARTS, _SHORTEST_PART = 512, 32
 _identity = Elementwise("x")
-_moved = Elementwise("x + n", "x, n")
+add = Elementwise("x + n", "x, n")
 
 
 class Lines(NamedTuple):
@@ -146,7 +146,7 @@ def count_up(runtime: Context, n: int) -> Array:
     if n and exceeds_reach(out):
         low, high = halves(n)
         copy_into(count_up(runtime, low.stop), out[low])
-        _moved(count_up(runtime, n - low.stop), low.stop, out=out[high])
+        add(count_up(runtime, n - low.stop), low.stop, out=out[high])
     else:
         launch(_count_up, -(-n // _COUNTED), out, n)
     return out

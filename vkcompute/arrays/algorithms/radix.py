@@ -12,22 +12,19 @@ import numpy as np
 
 from vkcompute.arrays.algorithms import radix_parts, radix_tiles
 from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, count_up, launch, part_length
+from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, add, count_up, launch, part_length
 from vkcompute.arrays.algorithms.merge_sort import LONGEST_MERGED, is_merged, sort_by_merging
 from vkcompute.arrays.algorithms.radix_digits import DIGIT_BITS, N_DIGITS, Kernels
-from vkcompute.arrays.algorithms.reach import halves, is_beyond_reach
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, halves
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.scatter import scatter
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.algorithms.sort_keys import FORMS, HALF, UNSIGNED, Word, encoded, is_short, narrowed, widened
-from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.tuning import tuning_of
 
-_moved = Elementwise("at + n", "at, n")
-_sum = Elementwise("a + b", "a, b")
 _SHORTEST_PART = 528
 """Elements of a part on a CPU: an invocation also stores the counts of all digits."""
 
@@ -93,19 +90,19 @@ def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None
 
 
 def _is_large(x: Array) -> bool:
-    """True if a pass over so many keys, with orders and the counts of digits, takes too many bindings."""
-    return is_beyond_reach(x, *[x.nbytes] * 5)
+    """True if a stage of a sort of these keys, with orders and the counts of digits, takes too many bindings."""
+    return bytes_exceed_reach(x, *[x.nbytes] * 5)
 
 
 def _order_by_parts(words: list[Word], n_rows: int, n: int, order: Array | None) -> Array:
-    """Sorts halves of the rows; of one row by word, the halves of it, which are merged."""
+    """Sorts halves of the rows; of a single row its halves, word by word, and merges them."""
     for word in words:
         keys = encoded(word).keys if order is None else _gathered(encoded(word).keys, order)
         if n_rows > 1:
             new_order, low = temporary(keys.runtime, keys.size, np.int32), n_rows // 2
             for start, stop in ((0, low * n), (low * n, keys.size)):
                 part = Word(keys[start:stop], word.n_bits, first_bit=word.first_bit)
-                _moved(sort_rows([part], (stop - start) // n, n), start, out=new_order[start:stop])
+                add(sort_rows([part], (stop - start) // n, n), start, out=new_order[start:stop])
         else:
             new_order = _merged_order(keys, word)
         order = new_order if order is None else gather(order, new_order, Lines(1, keys.size, 1), _like(order))
@@ -114,7 +111,7 @@ def _order_by_parts(words: list[Word], n_rows: int, n: int, order: Array | None)
 
 
 def _merged_order(keys: Array, word: Word) -> Array:
-    """Sorts the halves of keys: an element is behind those of the other half that precede it."""
+    """Sorts the halves of keys, and merges them by the number of keys of the other half that precede each key."""
     parts, out = halves(keys.size), _like(keys.view(np.int32))
     words = [Word(keys[half], word.n_bits, first_bit=word.first_bit) for half in parts]
     order = [sort_rows([part], 1, part.keys.size) for part in words]
@@ -124,8 +121,8 @@ def _merged_order(keys: Array, word: Word) -> Array:
         (high, low, order[1], "right", parts[1].start),
     ):
         before = searchsorted(others, mine, side, dtype=np.dtype(np.int32))
-        at = _sum(count_up(keys.runtime, mine.size), before)
-        scatter(out, at, Lines(1, keys.size, 1), _moved(part, start))
+        at = add(count_up(keys.runtime, mine.size), before)
+        scatter(out, at, Lines(1, keys.size, 1), add(part, start))
     return out
 
 
@@ -144,7 +141,7 @@ def sort_values(x: Array, n_rows: int, n: int, out: Array, *, descending: bool) 
     """
     dtype, is_narrow = x.dtype, is_short(x.dtype)
     is_word = dtype.itemsize in (4, 8) and dtype.kind in "iuf"
-    if not (is_word or is_narrow) or is_merged(n_rows, n, LONGEST_MERGED // 2) or is_beyond_reach(x, *[x.nbytes] * 5):
+    if not (is_word or is_narrow) or is_merged(n_rows, n, LONGEST_MERGED // 2) or _is_large(x):
         return False
     form, flip = FORMS.get(dtype.kind, UNSIGNED), int(descending)
     bits = widened(x) if is_narrow else x.reshape(-1).view(np.uint32)

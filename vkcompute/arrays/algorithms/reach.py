@@ -1,8 +1,8 @@
-"""The memory that a launch reaches, which on a device with few and small bindings is less than arrays may have.
+"""The memory that a launch reaches: on a device with few and small bindings, less than arrays may have.
 
-A launch binds some buffers of some bytes each: 4 of 128 MiB on the poorest device, whole arrays on most others. Kernels
-that access elements in order take windows. Functions that access elements anywhere halve an axis until the launches
-reach all of both halves, and combine the results.
+A launch binds some buffers of some bytes each: 4 of 128 MiB on the poorest device, whole arrays on most others.
+Kernels that access elements in order take windows (`jit/elementwise/dispatch.py`). Functions that access elements
+anywhere halve an axis until the launches reach all of both halves, and combine the results.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from vkcompute.runtime.runtime import runtime_of
 
 _SLACK_BYTES = 256
 """The largest alignment of bindings: an array may begin so far behind the binding's start."""
-_OTHERS = 1
+_N_RESERVED = 1
 """Bindings that a kernel may need beside its arrays: the buffer for loops that the driver ends early."""
 
 
 def exceeds_reach(*arrays: Array) -> bool:
     """True if a launch with these arrays takes more bindings than the device has."""
-    return is_beyond_reach(arrays[0], *[array.nbytes for array in arrays])
+    return bytes_exceed_reach(arrays[0], *[array.nbytes for array in arrays])
 
 
-def is_beyond_reach(x: Array, *sizes: int) -> bool:
+def bytes_exceed_reach(x: Array, *nbytes: int) -> bool:
     """True if a launch with arrays of so many bytes, on the device of `x`, takes more bindings than it has.
 
-    Where there are more arrays than bindings, all are to share one.
+    If there are more arrays than bindings, all must fit one binding, which some of them share.
     """
     runtime = runtime_of(x)
     n_bound = target_of(runtime).max_storage_buffers
     if n_bound is None:
         return False
-    most = 1 << runtime.device.max_binding_bytes.bit_length() - 1
-    counts = [-(-(nbytes + _SLACK_BYTES) // most) for nbytes in sizes]
-    if len(sizes) + _OTHERS > n_bound:
-        return sum(sizes) + len(sizes) * _SLACK_BYTES > most
-    return max(counts) > 1 and sum(counts) + _OTHERS > n_bound
+    step = 1 << runtime.device.max_binding_bytes.bit_length() - 1  # as `spilling_kernel.splits_of` divides arrays
+    if len(nbytes) + _N_RESERVED > n_bound:
+        return sum(nbytes) + len(nbytes) * _SLACK_BYTES > step
+    counts = [-(-(n + _SLACK_BYTES) // step) for n in nbytes]
+    return max(counts) > 1 and sum(counts) + _N_RESERVED > n_bound
 
 
 def halves(n: int) -> tuple[slice, slice]:

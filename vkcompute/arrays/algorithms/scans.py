@@ -158,7 +158,7 @@ def cumulative(
 
 
 def _scan_reached(operation: str, x: Array, out: Array, axis: int, n_before: int) -> None:
-    """Scans along an axis, where launches do not reach the arrays by parts, whose results are not rounded between."""
+    """Scans along an axis; by parts if launches do not reach the arrays. Results are rounded after the last part."""
     lines = lines_along(x.shape, axis)
     if not exceeds_reach(x, out):
         _scan(operation, x, out, lines, n_before)
@@ -169,7 +169,7 @@ def _scan_reached(operation: str, x: Array, out: Array, axis: int, n_before: int
 
 
 def _scan_by_parts(operation: str, x: Array, out: Array, lines: Lines) -> None:
-    """Halves the rows, or the lines: the last results of the first half are combined with those of the second."""
+    """Halves the rows, or the lines; combines all results of the second half with the last ones of the first."""
     n_rows, n, n_columns = lines
     if not exceeds_reach(x, out):
         _scan(operation, x, out, lines)

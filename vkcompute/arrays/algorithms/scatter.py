@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.gather import positions_along, take, words, wrapped
+from vkcompute.arrays.algorithms.gather import halved, positions_along, take, words, wrapped
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
-from vkcompute.arrays.algorithms.reach import halves, is_beyond_reach
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
@@ -61,7 +61,7 @@ def scatter(x: Array, at: Array, lines: Lines, values: Array) -> None:
 
 
 def _scatter_words(x: Array, at: Array, lines: Lines, values: Array) -> None:
-    if is_beyond_reach(x, x.nbytes, at.nbytes, 4 * lines.n, values.nbytes):
+    if bytes_exceed_reach(x, x.nbytes, at.nbytes, 4 * lines.n, values.nbytes):
         store_by_parts(_scatter_words, x, at, lines, values)
         return
     winners = temporary(x.runtime, lines.n, np.int32).fill(0)
@@ -76,17 +76,12 @@ Store = Callable[[Array, Array, Lines, Array], None]
 def store_by_parts(store: Store, x: Array, at: Array, lines: Lines, values: Array) -> None:
     """Calls a function for halves of the rows, of the indices in order, of the elements, or of the columns.
 
-    Indices of the other half of the elements are -1.
+    Indices of the other half of the elements become -1, which stores nothing.
     """
-    n_rows, n, n_columns = lines
-    if n_rows > 1:
-        for half in halves(n_rows):
-            rows = half.stop - half.start
-            target, source = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, values))
-            store(target, at, Lines(rows, n, n_columns), source)
-    elif at.size > 1 and (n == 1 or at.nbytes + values.nbytes >= x.nbytes):
-        for half in halves(at.size):
-            store(x, at[half], lines, values.reshape(at.size, -1)[half].reshape(-1))
+    _, n, n_columns = lines
+    if accesses := halved(x, at, lines, values):
+        for access in accesses:
+            store(*access)
     elif n > 1:
         (low, high), elements = halves(n), x.reshape(n, -1)
         store(elements[low].reshape(-1), _in_low(at, low.stop), Lines(1, low.stop, n_columns), values)

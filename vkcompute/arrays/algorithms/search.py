@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.gather import take
-from vkcompute.arrays.algorithms.lines import converted, flat, launch
+from vkcompute.arrays.algorithms.lines import add, converted, flat, launch
 from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
 from vkcompute.arrays.algorithms.sort_keys import FLOAT, key_of
 from vkcompute.arrays.expressions.promotion import default_int, require_dtype
@@ -18,7 +18,6 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 
-_sum = Elementwise("a + b", "a, b")
 _any = Elementwise("a | b", "a, b")
 _all = Elementwise("a & b", "a, b")
 
@@ -94,7 +93,7 @@ def _launch(name: str, x: Array, values: Array, out: Array, flag: int) -> None:
 
 
 def _by_parts(name: str, x: Array, values: Array, out: Array, flag: int) -> None:
-    """Halves the values, or the sorted elements: a value is inserted behind the smaller ones of both halves."""
+    """Halves the values, or the sorted elements: indices of both halves are added, and memberships combined."""
     if values.size > 1 and values.nbytes + out.nbytes >= x.nbytes:
         for half in halves(values.size):
             _launch(name, x, values[half], out[half], flag)
@@ -103,7 +102,7 @@ def _by_parts(name: str, x: Array, values: Array, out: Array, flag: int) -> None
     other = temporary(out.runtime, out.size, out.dtype)
     _launch(name, x[low], values, out, flag)
     _launch(name, x[high], values, other, flag)
-    combine = _sum if name == "search" else _any if flag else _all
+    combine = add if name == "search" else _any if flag else _all
     combine(out, other, out=out)
 
 

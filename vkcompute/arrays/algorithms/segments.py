@@ -26,7 +26,7 @@ from vkcompute.arrays.algorithms.lines import (
     part_length,
 )
 from vkcompute.arrays.algorithms.radix import sort_rows
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves, is_beyond_reach
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach, halves
 from vkcompute.arrays.algorithms.scans import OPERATIONS
 from vkcompute.arrays.algorithms.scatter import store_by_parts
 from vkcompute.arrays.algorithms.sort_keys import Word
@@ -199,8 +199,8 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
 
 
 def _is_large(x: Array, at: Array, values: Array) -> bool:
-    """True if the launches of sorted values, with their order, take too many bindings."""
-    return is_beyond_reach(x, x.nbytes, at.nbytes, at.nbytes, values.nbytes, 0)
+    """True if a launch with elements, indices, their order and values takes too many bindings."""
+    return bytes_exceed_reach(x, x.nbytes, at.nbytes, at.nbytes, values.nbytes, 0)
 
 
 def scatter_by_sorting(operation: str, x: Array, at: Array, lines: Lines, values: Array) -> None:
@@ -244,7 +244,7 @@ def count_indices(at: Array, n: int) -> Array:
 
 
 def _store_counts(at: Array, counts: Array) -> None:
-    """Adds to the counts, where a launch does not reach them by halves: a count more is of the other half's indices."""
+    """Adds to counts; by halves if a launch does not reach them. One more count is for indices of the other half."""
     if not exceeds_reach(at, counts):
         launch(_count, at.size, at, counts, at.size)
     elif at.nbytes >= counts.nbytes:
@@ -297,7 +297,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
 
 
 def totals(x: Array, weights: Array | None, n: int) -> Array:
-    """Returns the number of each value, or the sum of its weights, as `bincount`; all are from 0 to n - 1."""
+    """Returns the number of each value, or the sum of its weights, as `bincount`; values are from 0 to n - 1."""
     if weights is None:
         counts: Array = _counts(x, n)
         return counts

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from vkcompute.arrays.algorithms.gather import gather, take, words
 from vkcompute.arrays.algorithms.lines import (
     Lines,
+    add,
     axis_of,
     contiguous,
     copy_into,
@@ -23,7 +24,7 @@ from vkcompute.arrays.algorithms.lines import (
     lines_along,
     part_length,
 )
-from vkcompute.arrays.algorithms.reach import halves, is_beyond_reach
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, halves
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.expressions.promotion import default_int
@@ -44,7 +45,6 @@ _WORD = 32
 """Elements whose bits are in a word."""
 
 _unraveled = Elementwise("at // stride % length", "at, stride, length")
-_moved = Elementwise("at + n", "at, n")
 _least = reduce("min(a, b)", 0)
 _about = reduce("a + b", 0.0)
 
@@ -145,15 +145,14 @@ class Selected:
 
     def __init__(self, mask: Array) -> None:
         mask, runtime = flat(mask), mask.runtime
-        self._parts: list[tuple[slice, Selected]] = []
-        if mask.size > 1 and is_beyond_reach(mask, *[mask.size * max(mask.dtype.itemsize, 8)] * 4):
+        self._runtime, self._parts = runtime, list[tuple[slice, Selected]]()
+        if mask.size > 1 and bytes_exceed_reach(mask, *[mask.size * max(mask.dtype.itemsize, 8)] * 4):
             self._parts = [(half, Selected(mask[half])) for half in halves(mask.size)]
-            self._runtime = runtime
             self.count: int = sum(part.count for _, part in self._parts)
             return
         longest = tuning_of(runtime.device.physical).selection_part
         length = rounded(part_length(mask.size, longest), _WORD)
-        self._runtime, self.count, self._sizes = runtime, 0, (-(-mask.size // length), mask.size, length)
+        self.count, self._sizes = 0, (-(-mask.size // length), mask.size, length)
         if mask.size:
             self._bits = temporary(runtime, -(-mask.size // _WORD), np.uint32)
             counts = temporary(runtime, self._sizes[0], np.int32)
@@ -168,7 +167,7 @@ class Selected:
         for half, part in self._parts:
             start, end = end, end + part.count
             if part.count:
-                _moved(part.indices(dtype), half.start, out=out[start:end])
+                add(part.indices(dtype), half.start, out=out[start:end])
         if self.count and not self._parts:
             self._store(None, out)
         return out

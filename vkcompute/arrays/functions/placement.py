@@ -293,7 +293,7 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
         return
     if given.size not in (1, n):
         given = gather.take(given, count_up(a.runtime, n), None, "wrap")
-    mask.compute()  # one that reads `a` is computed before that is written anyhow
+    mask.compute()  # a mask that reads `a` is computed before `a` is written
     value = given.reshape(() if given.size == 1 else a.shape)
     assign(a, where(reshape(astype(mask, BOOL), a.shape), value, a), fresh=True)
 

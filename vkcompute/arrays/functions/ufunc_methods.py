@@ -37,8 +37,8 @@ _REDUCTIONS: dict[str, Any] = {
     **{row: partial(reductions.extreme, row) for row in ("maximum", "minimum")},
 }  # fmt: skip
 _BITS = "bitwise_and", "bitwise_or", "bitwise_xor"
-_IN_ONE_PASS = {"add": "sum", "subtract": "sum", "maximum": "max", "minimum": "min"}
-"""Functions whose repeated elements `at` combines in one pass -> the operation of `indexing.combine`."""
+_COMBINED = {"add": "sum", "subtract": "sum", "maximum": "max", "minimum": "min"}
+"""Functions whose repeated elements `at` combines at once -> the operation of `indexing.combine`."""
 _MODULAR = "add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"
 """Functions of integers whose result in a dtype depends on the operands in this dtype only."""
 _SCANS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
@@ -324,8 +324,8 @@ class BinaryUfunc(Ufunc):
     def at(self, array: Array, indices: Any, values: Any) -> None:
         """Combines the elements at indices with values, one after the other where an element is indexed several times.
 
-        Sums, differences and extremes take one pass; others one for each time that the most frequent element is
-        indexed.
+        Sums, differences and extremes combine all values at once. Other functions take as many steps as the most
+        frequent element is indexed.
 
         Raises:
             TypeError: the result is of a higher kind than the array.
@@ -334,7 +334,7 @@ class BinaryUfunc(Ufunc):
         given = values if type(values) is Array else _values(self.__name__, values, array)
         if self._row in _MODULAR and given.dtype.kind in "iu" and array.dtype.kind in "iu":
             given = astype(given, array.dtype)
-        operation = _IN_ONE_PASS.get(self._row) if given.dtype == array.dtype and array.dtype.kind != "b" else None
+        operation = _COMBINED.get(self._row) if given.dtype == array.dtype and array.dtype.kind != "b" else None
         is_complex = array.dtype.kind == "c"
         if is_basic(indices):
             _combine_once(self._row, array, indices, given)
@@ -419,7 +419,7 @@ def _values(name: str, values: Any, array: Array) -> Array:
 
 
 def _combine_once(row: str, array: Array, index: Any, *values: Array) -> None:
-    """Applies a function to a view, and values that broadcast to it: each element is indexed once.
+    """Applies a function to a view, each of whose elements is indexed once, and values that broadcast to it.
 
     Raises:
         TypeError: the result is of a higher kind than the array.

@@ -41,6 +41,8 @@ from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, is_complex, is_static
 
 NAMES[literal_unroll] = unrolled
+_MOST_LEVELS = 128
+"""Nested calls of a function that calls itself. Each of its variables takes as many elements of private memory."""
 RAISED = "\x1f"
 """Between the name of an exception and its message, in a report of the device."""
 
@@ -171,7 +173,7 @@ class NumbaKernels(Compiler):
         self.compare, self.binary, self.unary = self._compare, self._binary, self._unary
         self.selected = self._selected
         self.evaluator.flow.assumes_zero = True
-        self.evaluator.most_levels = 128
+        self.evaluator.most_levels = _MOST_LEVELS
         choices = MemberChoices(ArrayChoices(self.numbers), self.builder)
         self.kind_of_variable, self.joined, self.filler = choices.kind_of_variable, choices.joined, choices.filler
         self.packed, self.unpacked = choices.packed, choices.unpacked

@@ -26,7 +26,7 @@ class MemberChoice:
 
     Attributes:
         members: all of them.
-        at: the index of the one.
+        at: the index of this one.
     """
 
     members: Enumeration
@@ -39,7 +39,7 @@ class Enumeration:
     def __init__(self, enum: type[Enum]) -> None:
         self.enum, self.members = enum, [*enum]
         values = ", ".join(f"{member.name}={member.value!r}" for member in self.members)
-        self.__name__ = f"{enum.__module__}.{enum.__qualname__}({values})"  # a part of keys on disk
+        self.__name__ = f"{enum.__module__}.{enum.__qualname__}({values})"  # a part of keys of the disk cache
 
     def __call__(self, at: Number) -> MemberChoice:
         return MemberChoice(self, at)

@@ -73,7 +73,7 @@ def _written(out: Any, made: Any) -> Any:
 
 
 def _of_images(name: str) -> Callable[..., Any]:
-    """Returns the kernel of an interpolation, of which PyTorch has those of floats and bytes."""
+    """Returns the kernel of an interpolation, which takes floats and bytes, as PyTorch's."""
     compute = composed(name)
 
     def run(self: Any, *args: Any, **named: Any) -> Any:

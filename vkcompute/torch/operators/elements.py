@@ -383,7 +383,7 @@ def complex_from_parts(real: Any, imag: Any, *, out: Any) -> Any:
 
 
 def _require_complex(part: Any, out: Any) -> None:
-    """Raises RuntimeError if a tensor for results has not the complex numbers of these parts."""
+    """Raises RuntimeError if a tensor for results has another dtype than complex numbers of these parts."""
     if out.dtype != part.dtype.to_complex():
         wanted, given = f"Complex{name_of(part.dtype)}", name_of(out.dtype)
         raise RuntimeError(f"Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'")

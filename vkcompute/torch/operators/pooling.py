@@ -14,6 +14,7 @@ from torch._prims_common import suggest_memory_format
 
 from vkcompute import nn
 from vkcompute.arrays.expressions.ufunc import apply, assign, where
+from vkcompute.nn.pooling import window_count
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.fallback import fall_back
@@ -78,16 +79,16 @@ def _windows(
     return _Windows(sizes, steps, pads, dilations, tuple(image.shape[-n_axes:]), tuple(counts))
 
 
-def _counts(
+def _all_windows(
     n_axes: int, kernel_size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, image: Any, ceil_mode: bool
-) -> list[int]:
-    """Returns the number of windows per axis; with `ceil_mode`, the last one may end outside of the padding."""
-    given = kernel_size, stride if len(stride) else kernel_size, padding, dilation
-    counts = []
-    for n, size, step, pad, by in zip(image.shape[-n_axes:], *(_tuple(v, n_axes) for v in given), strict=True):
-        count = (n + 2 * pad - by * (size - 1) - 1 + (step - 1) * ceil_mode) // step + 1
-        counts.append(count - (ceil_mode and (count - 1) * step >= n + pad))
-    return counts
+) -> _Windows:
+    """Returns the windows of images along their last axes, as many as there are."""
+    windows = _windows(kernel_size, stride, padding, dilation, image, (0,) * n_axes)
+    counts = [
+        window_count(n, size, step, pad, by, ceil_mode=ceil_mode)
+        for size, step, pad, by, n, _ in zip(*windows, strict=True)
+    ]
+    return windows._replace(counts=tuple(counts))
 
 
 def _padded(x: Array, windows: _Windows, filler: Any) -> Array:
@@ -125,8 +126,7 @@ def max_pool2d(
     """Computes the largest element of each window, and its index in the image; NaN if there is one."""
     if not out.numel():
         return out, indices
-    counts = _counts(2, kernel_size, stride, padding, dilation, self, ceil_mode)
-    best, positions = _largest(self, _windows(kernel_size, stride, padding, dilation, self, counts))
+    best, positions = _largest(self, _all_windows(2, kernel_size, stride, padding, dilation, self, ceil_mode))
     store(out, best)
     store(indices, positions)
     return out, indices
@@ -220,8 +220,7 @@ def avg_pool2d(
     if not self.dtype.is_floating_point:
         numbers = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         return fall_back(aten.avg_pool2d.out, self, *numbers, out=out)
-    counts = _counts(2, kernel_size, stride, padding, (1,), self, ceil_mode)
-    windows = _windows(kernel_size, stride, padding, (1,), self, counts)
+    windows = _all_windows(2, kernel_size, stride, padding, (1,), self, ceil_mode)
     size, step, pad = ((numbers[0], numbers[1]) for numbers in (windows.sizes, windows.steps, windows.pads))
     x = operand(self)
     return store(out, nn.avg_pool2d(x, size, step, pad, ceil_mode, count_include_pad, divisor_override))
@@ -236,8 +235,7 @@ def avg_pool3d(
     require_floats("avg_pool3d", self, torch.int64)
     if not out.numel():
         return out
-    counts = _counts(3, kernel_size, stride, padding, (1,), self, ceil_mode)
-    windows = _windows(kernel_size, stride, padding, (1,), self, counts)
+    windows = _all_windows(3, kernel_size, stride, padding, (1,), self, ceil_mode)
     x, total = _padded(operand(self, wide(self.dtype)), windows, 0), None
     for _, key in windows.taps():
         total = _under(x, key) if total is None else apply("add", total, _under(x, key))

@@ -121,7 +121,7 @@ def bernoulli_of(self: Any, p: Any, *, generator: Any = None) -> Any:
 @kernel("bernoulli.out")
 def bernoulli_into(self: Any, *, generator: Any = None, out: Any) -> Any:
     """Computes ones of probabilities, and zeros."""
-    out.resize_(self.shape)
+    out.resize_(self.shape)  # PyTorch gives no warning here
     return bernoulli_of(out, self, generator=generator)
 
 

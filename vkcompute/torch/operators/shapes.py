@@ -54,7 +54,7 @@ def eye(n: int, m: int, *, out: Any) -> Any:
     """Computes a matrix with ones on its diagonal."""
     if min(n, m) < 0:
         raise RuntimeError(f"m must be greater or equal to 0, got {m}" if m < 0 else f"n must be >= 0, got {n}")
-    out.resize_((n, m))
+    out.resize_((n, m))  # PyTorch gives no warning here
     return store(out, creation.eye(n, m, dtype=computed(out.dtype), device=runtime())) if out.numel() else out
 
 

@@ -148,7 +148,6 @@ def _incomplete_gamma(self: Any, other: Any, *, is_lower: bool, out: Any) -> Any
     limit = torch.where((x == 0) | torch.isinf(a), zero, one)
     limit = torch.where((a < 0) | (x < 0) | (a == 0) & (x == 0) | torch.isinf(a) & torch.isinf(x), math.nan, limit)
     limit = torch.where((a != a) | (x != x), math.nan, limit)
-    resize_to(out, result.shape)
     return copy_to(out, torch.where(is_valid, result, limit))
 
 

@@ -10,7 +10,7 @@ from vkcompute.blocks import language as tl
 from vkcompute.blocks.launching.program import block_program
 
 _TERMS = 4
-"""Dimensions of an iteration: a CPU loads and stores all sums in each, as so many exceed its registers."""
+"""Dimensions per iteration: sums exceed a CPU's registers, so that each iteration loads and stores them all."""
 
 
 @block_program
@@ -31,7 +31,7 @@ def squared_distances(queries_ptrs, points_ptrs, n_dimensions, query_row, point_
 
 @block_program
 def store_nearest(value_ptr, index_ptr, squares, indices, rows):
-    """Stores the least of some squared distances from each query, and the least index of a point at it."""
+    """Stores the least squared distance of each query, and the least index of a point at this distance."""
     part, n_parts = tl.program_id(1), tl.num_programs(1)
     value = tl.min(squares, axis=1)
     index = tl.min(tl.where(squares == value[:, None], indices, 2147483647), axis=1)
@@ -67,7 +67,7 @@ def nearest_of_few(
     queries_ptr, points_ptr, value_ptr, index_ptr, n_dimensions, query_row, point_row, length,
     ROWS: tl.constexpr, CHUNKS: tl.constexpr,
 ):  # fmt: skip
-    """Stores what `nearest_in_parts` does, for chunks of one point: no loop holds the least distances so far."""
+    """Stores the results of `nearest_in_parts` for chunks of one point, without its loop over points."""
     query_row, point_row = tl.multiple_of(query_row, 4), tl.multiple_of(point_row, 4)
     rows, points = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(1) * CHUNKS + tl.arange(0, CHUNKS)
     sums = squared_distances(queries_ptr + rows, points_ptr + points, n_dimensions, query_row, point_row)

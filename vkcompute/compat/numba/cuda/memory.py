@@ -42,7 +42,7 @@ def _of_block(c: NumbaKernels, shape: Any, kind: Any) -> ArrayValue:
 def _made_local(c: NumbaKernels, shape: Any, dtype: Any, alignment: Any = None) -> ArrayValue:
     _check_alignment(alignment)
     if c.evaluator.stacks:
-        rule = "cuda.local.array in a function that calls itself, whose calls would share it"
+        rule = "cuda.local.array is not for functions that call themselves, as all calls would share it"
         raise UnsupportedError(f"{rule}; make the array in the kernel, and pass it")
     return _allocated(_local, "local", c, shape, _named_dtype(dtype))
 
