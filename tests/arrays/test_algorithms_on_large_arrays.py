@@ -99,6 +99,20 @@ _EACH: dict[str, Callable[[Any, Any, Any], Any]] = {
     "bincount of many": lambda xp, x, k: xp.bincount(k * 30 + 5),
     "histogram": lambda xp, x, k: xp.histogram(x, 30)[0],
 }
+
+
+def _first(xp: Any, x: Any, k: int) -> Any:
+    """The indices of the k largest elements of rows, in order."""
+    return np.argsort(-x, axis=-1, kind="stable")[..., :k] if xp is np else xp.topk(x, k)[1]
+
+
+_EACH |= {
+    "first of one row": lambda xp, x, k: _first(xp, k, 7),
+    "many of one row": lambda xp, x, k: _first(xp, k, 40),
+    "most of one row": lambda xp, x, k: _first(xp, x, 700),
+    "first of rows": lambda xp, x, k: _first(xp, k.reshape(30, 50), 5),
+    "first of long rows": lambda xp, x, k: _first(xp, xp.stack([k, -k]), 40),
+}
 _CLOSE: dict[str, Callable[[Any, Any, Any], Any]] = {
     "weighted bincount": lambda xp, x, k: xp.bincount(k, x),
     "interp": lambda xp, x, k: xp.interp(x, xp.sort(x), x),
