@@ -114,6 +114,11 @@ _EACH |= {
     "first of long rows": lambda xp, x, k: _first(xp, xp.stack([k, -k]), 40),
 }
 _CLOSE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "transforms": lambda xp, x, k: xp.fft.fft(x.reshape(30, 50) * 1j),
+    "transforms of columns": lambda xp, x, k: xp.fft.ifft(x.reshape(30, 50) * 1j, axis=0),
+    "transforms of prime lengths": lambda xp, x, k: xp.fft.rfft(x[:1480].reshape(40, 37)),
+    "real transforms back": lambda xp, x, k: xp.fft.irfft(xp.fft.rfft(x.reshape(30, 50)), 50),
+    "transforms of planes": lambda xp, x, k: xp.fft.fft2(x.reshape(5, 6, 50)),
     "weighted bincount": lambda xp, x, k: xp.bincount(k, x),
     "interp": lambda xp, x, k: xp.interp(x, xp.sort(x), x),
     "product of many rows": lambda xp, x, k: x.reshape(-1, 30) @ x[:900].reshape(30, 30),
