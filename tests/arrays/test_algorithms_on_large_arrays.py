@@ -156,3 +156,16 @@ def test_an_index_out_of_range_is_refused_beyond_the_bindings_of_a_launch(poor: 
     indices[-1] = _N
     with pytest.raises(IndexError, match=rf"index {_N} is out of bounds for axis 0 with size {_N}"):
         poor.array(_Y)[poor.array(indices)].numpy()
+
+
+@pytest.mark.parametrize(("n", "is_taken"), [(512, True), (525, False), (251, True), (257, False)])
+def test_a_transform_of_one_row_reaches_as_many_numbers_as_a_binding_holds(
+    poor: vc.Runtime, n: int, is_taken: bool
+) -> None:
+    """Of other lengths than products of 2, 3, 5 and 7, half as many."""
+    x = _Y[:n].astype(np.complex64)
+    if is_taken:
+        np.testing.assert_allclose(vnp.fft.fft(poor.array(x)).numpy(), np.fft.fft(x), atol=1e-4)
+    else:
+        with pytest.raises(ValueError, match=r"takes? \d+ bindings of 4096 bytes each; .* pass parts of the arrays"):
+            vnp.fft.fft(poor.array(x))

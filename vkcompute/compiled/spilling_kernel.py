@@ -148,8 +148,8 @@ class SpillingKernel:
     ) -> Future:
         """Launches the kernel on what is bound.
 
-        It counts as a writer of the memory to which copies of its results go: if one of these is for the host, which
-        makes an error of it, the launch fails with all that it writes. A run of a graph fails as a whole.
+        It counts as a writer of the memory to which its results are copied. One of these may be a buffer of which the
+        host makes an error: then the launch fails with all that it writes. A run of a graph fails as a whole.
         """
         scheduler = self.runtime.scheduler
         if not targets or scheduler.recording() is not None:
