@@ -298,7 +298,8 @@ def irfft(x: Array, n: int, axis: int = -1, *, scale: float = 1.0) -> Array:
         raise ValueError(f"{n} real numbers have {n // 2 + 1} pairs; got {n_given}; pad with zeros")
     moved = contiguous(x.transpose((*[at for at in range(x.ndim - 1) if at != axis], axis, x.ndim - 1)))
     pairs = temporary(x.runtime, (*moved.shape[:-2], n, 2), x.dtype)
-    _complete(moved.reshape(-1, n_given, 2), pairs.reshape(-1, n, 2))
+    n_rows = prod(moved.shape[:-2])
+    _complete(moved.reshape(n_rows, n_given, 2), pairs.reshape(n_rows, n, 2))
     real = fft(pairs, -1, inverse=True, scale=scale)[..., 0]
     return contiguous(real.transpose((*range(axis), real.ndim - 1, *range(axis, real.ndim - 1))))
 
