@@ -99,7 +99,26 @@ _EXACT: dict[str, Callable[[Any, Any, Any], Any]] = {
     "bincount of many": lambda xp, x, k: xp.bincount(k * 30 + 5),
     "histogram": lambda xp, x, k: xp.histogram(x, 30)[0],
 }
+
+
+def _first(xp: Any, x: Any, k: int) -> Any:
+    """The indices of the k largest elements of rows, in order."""
+    return np.argsort(-x, axis=-1, kind="stable")[..., :k] if xp is np else xp.topk(x, k)[1]
+
+
+_EACH |= {
+    "first of one row": lambda xp, x, k: _first(xp, k, 7),
+    "many of one row": lambda xp, x, k: _first(xp, k, 40),
+    "most of one row": lambda xp, x, k: _first(xp, x, 700),
+    "first of rows": lambda xp, x, k: _first(xp, k.reshape(30, 50), 5),
+    "first of long rows": lambda xp, x, k: _first(xp, xp.stack([k, -k]), 40),
+}
 _CLOSE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "transforms": lambda xp, x, k: xp.fft.fft(x.reshape(30, 50) * 1j),
+    "transforms of columns": lambda xp, x, k: xp.fft.ifft(x.reshape(30, 50) * 1j, axis=0),
+    "transforms of prime lengths": lambda xp, x, k: xp.fft.rfft(x[:1480].reshape(40, 37)),
+    "real transforms back": lambda xp, x, k: xp.fft.irfft(xp.fft.rfft(x.reshape(30, 50)), 50),
+    "transforms of planes": lambda xp, x, k: xp.fft.fft2(x.reshape(5, 6, 50)),
     "weighted bincount": lambda xp, x, k: xp.bincount(k, x),
     "interp": lambda xp, x, k: xp.interp(x, xp.sort(x), x),
     "product of many rows": lambda xp, x, k: x.reshape(-1, 30) @ x[:900].reshape(30, 30),
@@ -137,3 +156,16 @@ def test_an_index_out_of_range_is_refused_beyond_the_bindings_of_a_launch(poor: 
     indices[-1] = _N
     with pytest.raises(IndexError, match=rf"index {_N} is out of bounds for axis 0 with size {_N}"):
         poor.array(_Y)[poor.array(indices)].numpy()
+
+
+@pytest.mark.parametrize(("n", "is_taken"), [(512, True), (525, False), (251, True), (257, False)])
+def test_a_transform_of_one_row_reaches_as_many_numbers_as_a_binding_holds(
+    poor: vc.Runtime, n: int, is_taken: bool
+) -> None:
+    """Of other lengths than products of 2, 3, 5 and 7, half as many."""
+    x = _Y[:n].astype(np.complex64)
+    if is_taken:
+        np.testing.assert_allclose(vnp.fft.fft(poor.array(x)).numpy(), np.fft.fft(x), atol=1e-4)
+    else:
+        with pytest.raises(ValueError, match=r"takes? \d+ bindings of 4096 bytes each; .* pass parts of the arrays"):
+            vnp.fft.fft(poor.array(x))

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from runtimes import open_runtime
 
 import vkcompute as vc
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute.compiled.completion import expect
 from vkcompute.jit.kernel import PythonKernel
 
 LEAST = {"maxPushConstantsSize": 128, "maxPerStageDescriptorStorageBuffers": 4}
@@ -231,6 +234,85 @@ def test_a_failure_among_arrays_with_atomic_operations(small: vc.Runtime) -> Non
         counting[GRID](*arrays).result()
     with pytest.raises(vc.KernelError, match=rf"index {N} is outside of a"):
         arrays[3].numpy()
+
+
+def judged(words: Any) -> Exception | None:
+    """The error of a launch that leaves a number for the host; the buffer is zero again."""
+    largest = int(words[0])
+    words[:] = 0
+    return OverflowError(f"got {largest}") if largest else None
+
+
+COUNTS = [f"vc.atomic.add({each}, i, s)" for each in ARRAYS]
+counted = kernel_of([*ARRAYS, "most", "s"], [*COUNTS, "vc.atomic.max(most, 0, a9[i])"])
+
+
+@pytest.mark.parametrize("at", [0, 5])  # bound by itself, and in the pack
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_a_buffer_for_the_host_in_a_pack_fails_all_that_the_launch_writes(
+    small: vc.Runtime, is_recorded: bool, at: int
+) -> None:
+    arrays = [small.array(host) for host in some(dtype="uint32")]
+
+    def run(s: int) -> None:
+        expect(small, 64, judged, lambda most: counted[GRID](*arrays, most, s))
+
+    if is_recorded:
+        with small.record() as graph:
+            run(3)
+        graph.submit()
+    else:
+        run(3)
+    with pytest.raises(OverflowError, match="got 11"):
+        arrays[at].numpy()
+    for array in arrays:
+        array.fill(0)
+    run(0)
+    assert not arrays[at].numpy().any(), "the buffer is zero again"
+
+
+@vc.kernel(local_size=64)
+def refused(a, b, c, d, e, f, which):
+    i, here = vc.global_id(0), vc.local_id(0)
+    tile = vc.shared(64, vc.int32)
+    tile[here] = b[i]
+    vc.barrier()
+    if which == 0:
+        assert b[i] < 40
+    if which == 1 and b[i] == 41:
+        raise OverflowError("large", i)
+    while which == 2 and tile[here] < 40:
+        vc.barrier()
+        tile[here] += 40
+    a[i], c[i], d[i] = b[i], i, i
+    vc.atomic.add(e, i % 4, 1)
+    vc.atomic.max(f, i % 4, i)
+
+
+@triton.jit
+def refused_block(a, b, c, d, e, f, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.device_assert(tl.load(b + i) < 40, "large")
+    for out in tl.static_range(2):
+        tl.store(a + i if out else c + i, i)
+    tl.store(d + i, i)
+    tl.atomic_add(e + i % 4, 1)
+    tl.atomic_max(f + i % 4, i)
+
+
+@pytest.mark.parametrize("at", [0, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    ("error", "which"), [(AssertionError, 0), (OverflowError, 1), (vc.KernelError, 2), (vc.KernelError, 3)]
+)
+def test_failures_reach_all_results(small: vc.Runtime, error: type[Exception], which: int, at: int) -> None:
+    """Of `assert`, `raise`, a check of a barrier, and a block program: whether a result is copied or not."""
+    arrays = [small.array(np.arange(64), dtype="int32") for _ in range(6)]
+    if which == 3:
+        refused_block[(1,)](*arrays, N=64, debug=True)
+    else:
+        refused[1](*arrays, which)
+    with pytest.raises(error):
+        arrays[at].numpy()
 
 
 def test_arrays_that_share_memory_share_a_binding(small: vc.Runtime) -> None:

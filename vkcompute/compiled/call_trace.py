@@ -75,7 +75,8 @@ class CallTrace:
             if args:
                 writes, reads = kernel.ranges_among(args)
             written, read = ([self._part(span) for span in ranges] for ranges in (writes, reads))
-            starts = {**dict(zip(kernel.reads, read, strict=True)), **dict(zip(kernel.writes, written, strict=True))}
+            # Results of a pack are copied elsewhere: these ranges follow those of the bindings.
+            starts = {**dict(zip(kernel.reads, read, strict=True)), **dict(zip(kernel.writes, written, strict=False))}
             bound = _bound(starts, [nbytes for _, nbytes in sets.ranges])
             self._add(Launch(kernel, cost, command, written, read, bound))
         except _RefusedError as error:

@@ -138,10 +138,24 @@ class SpillingKernel:
             if self._block is not None:
                 views = [(arrays[at], push) for at, push in self._views]
                 bound, values = [*bound, self._parameters(self._block.nbytes, values, views)], []
-            future = self._kernel(*bound, *values, grid=grid, queue=queue)
+            future = self._launched([span for pack in packs for span in pack.targets], (*bound, *values), grid, queue)
             for pack in packs:
                 pack.copy_back()
         return future
+
+    def _launched(
+        self, targets: Sequence[Range], args: tuple[Any, ...], grid: int | Sequence[int] | None, queue: int | str | None
+    ) -> Future:
+        """Launches the kernel on what is bound.
+
+        It counts as a writer of the memory to which its results are copied. One of these may be a buffer of which the
+        host makes an error: then the launch fails with all that it writes. A run of a graph fails as a whole.
+        """
+        scheduler = self.runtime.scheduler
+        if not targets or scheduler.recording() is not None:
+            return self._kernel(*args, grid=grid, queue=queue)
+        command, writes, reads, keep = self._kernel.launch(args, {}, grid)
+        return scheduler.dispatch(command, [*writes, *targets], reads, queue, keep)
 
     def _filled(self, pack: Pack, arrays: Sequence[Array]) -> _Shared | _Filled:
         """Returns what is bound for a pack."""
@@ -300,8 +314,10 @@ class _Shared:
     """A pack whose members are in one buffer, bound where they are.
 
     Attributes:
-        memory, starts: as of `_Filled`.
+        memory, starts, targets: as of `_Filled`.
     """
+
+    targets: Sequence[Range] = ()
 
     def __init__(self, pack: Pack, arrays: Sequence[Array], strided: dict[int, int]) -> None:
         members = [arrays[at] for at, *_ in pack.members]
@@ -321,6 +337,7 @@ class _Filled:
     Attributes:
         memory: its elements.
         starts: per member, the index of its first element.
+        targets: the ranges to which results are copied back.
     """
 
     def __init__(
@@ -328,6 +345,7 @@ class _Filled:
     ) -> None:
         members = [arrays[at] for at, *_ in pack.members]
         self._written = [(arrays[at], written) for at, written, _ in pack.members]
+        self.targets: Sequence[Range] = [array.span for array, written in self._written if written and array.size]
         offsets: dict[tuple[Buffer, int, int], int] = {}
         nbytes = 0
         for array, (at, _, index_bytes) in zip(members, pack.members, strict=True):

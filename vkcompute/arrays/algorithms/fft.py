@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.algorithms.lines import axis_of, contiguous, launch
+from vkcompute.arrays.algorithms.reach import exceeds_reach, halves, is_beyond_reach
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
@@ -212,10 +213,17 @@ def fft(x: Array, axis: int = -1, *, inverse: bool = False, scale: float = 1.0) 
 
 def _transform(x: Array, out: Array, n: int, *, inverse: bool, scale: float) -> None:
     """Transforms contiguous rows of `n` pairs into others."""
-    factors = _factors(n)
+    factors, n_rows = _factors(n), x.size // (2 * n)
+    is_product = prod(factors) == n
+    length = n if is_product else _convolved(n)
+    row, rows = (count * 2 * length * x.dtype.itemsize for count in (1, n_rows))
     if n == 1:
         _copied(x, scale, out=out)
-    elif prod(factors) == n:
+    elif n_rows > 1 and is_beyond_reach(x, rows, row, rows):
+        for half in halves(n_rows):
+            some, target = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, out))
+            _transform(some, target, n, inverse=inverse, scale=scale)
+    elif is_product:
         _by_factors(x, out, n, factors, _roots_of(x, n), inverse=inverse, scale=scale)
     else:
         _by_convolution(x, out, n, inverse=inverse, scale=scale)
@@ -238,9 +246,14 @@ def _by_factors(x: Array, out: Array, n: int, factors: list[int], roots: Array, 
         x, n_left, stride = target, n_left // radix, stride * radix
 
 
+def _convolved(n: int) -> int:
+    """Returns the length of the convolution for a transform of n numbers."""
+    return 1 << (2 * n - 2).bit_length()
+
+
 def _by_convolution(x: Array, out: Array, n: int, *, inverse: bool, scale: float) -> None:
     runtime, n_rows = x.runtime, x.size // (2 * n)
-    length = 1 << (2 * n - 2).bit_length()
+    length = _convolved(n)
     chirp = temporary(runtime, 2 * n, x.dtype)
     launch(_chirp, n, _roots_of(x, 2 * n), chirp, n, n, -1 if inverse else 1)
     roots, factors = _roots_of(x, length), _factors(length)
@@ -259,9 +272,18 @@ def rfft(x: Array, axis: int = -1, *, scale: float = 1.0) -> Array:
     """Returns the first half of the transform of real numbers along an axis: n // 2 + 1 pairs. Raises as `fft`."""
     axis = axis_of("rfft", x.ndim, axis)
     pairs = temporary(x.runtime, (*x.shape, 2), x.dtype)
-    launch(_widen, x.size, contiguous(x).reshape(-1), pairs.reshape(-1), x.size)
+    _store_pairs(contiguous(x).reshape(-1), pairs.reshape(-1))
     full = fft(pairs, axis, scale=scale)
     return contiguous(full[(slice(None),) * axis + (slice(0, x.shape[axis] // 2 + 1),)])
+
+
+def _store_pairs(x: Array, out: Array) -> None:
+    """Stores real numbers as pairs."""
+    if x.size > 1 and exceeds_reach(x, out):
+        for half in halves(x.size):
+            _store_pairs(x[half], out[2 * half.start : 2 * half.stop])
+    else:
+        launch(_widen, x.size, x, out, x.size)
 
 
 def irfft(x: Array, n: int, axis: int = -1, *, scale: float = 1.0) -> Array:
@@ -276,7 +298,18 @@ def irfft(x: Array, n: int, axis: int = -1, *, scale: float = 1.0) -> Array:
         raise ValueError(f"{n} real numbers have {n // 2 + 1} pairs; got {n_given}; pad with zeros")
     moved = contiguous(x.transpose((*[at for at in range(x.ndim - 1) if at != axis], axis, x.ndim - 1)))
     pairs = temporary(x.runtime, (*moved.shape[:-2], n, 2), x.dtype)
-    n_items = pairs.size // 2
-    launch(_mirror, n_items, moved.reshape(-1), pairs.reshape(-1), n_items, n, n_given)
+    n_rows = prod(moved.shape[:-2])
+    _complete(moved.reshape(n_rows, n_given, 2), pairs.reshape(n_rows, n, 2))
     real = fft(pairs, -1, inverse=True, scale=scale)[..., 0]
     return contiguous(real.transpose((*range(axis), real.ndim - 1, *range(axis, real.ndim - 1))))
+
+
+def _complete(x: Array, out: Array) -> None:
+    """Stores whole transforms of real numbers, given the first pairs of each."""
+    n_rows = len(x)
+    if n_rows > 1 and exceeds_reach(x, out):
+        for half in halves(n_rows):
+            _complete(x[half], out[half])
+    else:
+        n_items = out.size // 2
+        launch(_mirror, n_items, x.reshape(-1), out.reshape(-1), n_items, out.shape[1], x.shape[1])

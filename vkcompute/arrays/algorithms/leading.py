@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import Lines, launch, part_length
+from vkcompute.arrays.algorithms.lines import Lines, copy_into, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
+from vkcompute.arrays.algorithms.reach import halves, is_beyond_reach
 from vkcompute.arrays.algorithms.sort_keys import Word, key_of
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.jit.library.private import local
@@ -37,6 +39,9 @@ _FEWEST = 64
 _SORTED = 16
 """Rows of up to so many times k elements are sorted rather than divided into chunks."""
 _LAST_INDEX = 2**31 - 1
+_MOST_ARRAYS = 6
+"""Of a kernel, of which none is longer than the rows."""
+_moved = Elementwise("x + n", "x, n")
 
 
 @cache
@@ -147,12 +152,39 @@ def first_in_rows(words: list[Word], n_rows: int, n: int, k: int) -> Array:
     Args:
         words: of n_rows * n elements, made by `number_words`, the lowest first.
     """
+    if is_beyond_reach(words[0].keys, *[words[0].keys.nbytes] * _MOST_ARRAYS):
+        return _row_by_parts(words, n, k) if n_rows == 1 else _rows_by_parts(words, n_rows, n, k)
     if not takes(words, n, k):
         order = sort_rows(words, n_rows, n)
         out = temporary(order.runtime, n_rows * k, np.int32)
         launch(_pick, out.size, order, order, out, out.size, n, n, k, 0)
         return out
     return _held(words, n_rows, n, k) if k <= MOST_HELD else _by_chunks(words, n_rows, n, k)
+
+
+def _rows_by_parts(words: list[Word], n_rows: int, n: int, k: int) -> Array:
+    out = temporary(words[0].keys.runtime, n_rows * k, np.int32)
+    for half in halves(n_rows):
+        some = [word._replace(keys=word.keys.reshape(n_rows, n)[half].reshape(-1)) for word in words]
+        first = first_in_rows(some, half.stop - half.start, n, k)
+        copy_into(first, out.reshape(n_rows, k)[half].reshape(-1))
+    return out
+
+
+def _row_by_parts(words: list[Word], n: int, k: int) -> Array:
+    """Returns the first elements of a row from the first ones of its halves; it is sorted where these are no fewer."""
+    if 2 * k >= n:
+        return sort_rows(words, 1, n)[:k].copy()
+    indices = temporary(words[0].keys.runtime, 2 * k, np.int32)
+    for half, out in zip(halves(n), halves(2 * k), strict=True):
+        some = [word._replace(keys=word.keys[half]) for word in words]
+        _moved(first_in_rows(some, 1, half.stop - half.start, k), half.start, out=indices[out])
+    candidates = [word._replace(keys=_picked(word.keys, indices)) for word in words]
+    return _picked(indices, first_in_rows(candidates, 1, 2 * k, k))
+
+
+def _picked(x: Array, at: Array) -> Array:
+    return gather(x, at, Lines(1, x.size, 1), temporary(x.runtime, at.size, x.dtype))
 
 
 def _held(words: list[Word], n_rows: int, n: int, k: int) -> Array:
@@ -200,4 +232,4 @@ def _by_chunks(words: list[Word], n_rows: int, n: int, k: int) -> Array:
 def _ascending(indices: Array, n_rows: int, k: int, n: int) -> Array:
     """Returns the indices below n of each row in ascending order, so that candidates keep theirs."""
     order = sort_rows([Word(indices.view(np.uint32), n.bit_length())], n_rows, k)
-    return gather(indices, order, Lines(1, indices.size, 1), temporary(indices.runtime, indices.size, np.int32))
+    return _picked(indices, order)
