@@ -106,7 +106,7 @@ def _first(xp: Any, x: Any, k: int) -> Any:
     return np.argsort(-x, axis=-1, kind="stable")[..., :k] if xp is np else xp.topk(x, k)[1]
 
 
-_EACH |= {
+_EXACT |= {
     "first of one row": lambda xp, x, k: _first(xp, k, 7),
     "many of one row": lambda xp, x, k: _first(xp, k, 40),
     "most of one row": lambda xp, x, k: _first(xp, x, 700),
