@@ -391,8 +391,8 @@ class Dispatcher:
         most = get_current_device().MAX_THREADS_PER_BLOCK
         return self._measured(signature, lambda kernel: most)
 
-    def _measured(self, signature: Any, measure: Callable[[NumbaKernels], int]) -> Any:
-        """Returns a figure of the kernel for a signature, or by signature for all with which it was launched."""
+    def _measured(self, signature: Any, measure: Callable[[NumbaKernels], Any]) -> Any:
+        """Returns a figure or a text of the kernel for a signature, or by signature for all that were launched."""
         if signature is None and not self.signatures_given:
             return {args: self._measured(Signature(types.none, args), measure) for args in self._seen}
         given = types.signature_of(signature) if signature is not None else self.signatures_given[0]

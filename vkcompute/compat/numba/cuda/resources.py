@@ -1,4 +1,4 @@
-"""What a kernel consists of: its memory, as `kernel.get_shared_mem_per_block()`, and its operations."""
+"""The parts of a kernel: its memory, as `kernel.get_shared_mem_per_block()`, and its operations."""
 
 from __future__ import annotations
 
