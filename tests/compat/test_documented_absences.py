@@ -63,7 +63,7 @@ NUMBA: dict[str, dict[str, Callable[[], Any]]] = {
     "Two device functions that call each other": {"one calls itself": lambda: recursive[1, 1](np.zeros(1), 5)},
     "Registers of a kernel": {
         "get_regs_per_thread": lambda: write.get_regs_per_thread(),
-        "SPIR-V here.*no PTX": lambda: write.inspect_asm(),
+        "SPIR-V here.*no SASS": lambda: write.inspect_sass(),
         "extends Numba's compiler": lambda: extending.overload(len),
         "not shared with other processes": lambda: cuda.device_array(2).get_ipc_handle(),
         "out of range": lambda: cuda.select_device(1),

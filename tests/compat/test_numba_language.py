@@ -72,6 +72,60 @@ def test_views_and_negative_indices() -> None:
     assert np.array_equal(b, [[9, 0, 5, 8]] * 5)
 
 
+def test_an_index_that_is_one_of_two() -> None:
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        n = x.shape[0]
+        if i < n:
+            after = i + 1 if i < n - 1 else 0
+            before = i - 1 if i > 2 else -1
+            away = -i if i % 2 else i // 2
+            out[0, i], out[1, i], out[2, i] = x[after], x[before], x[away]
+
+    x, out = np.arange(9.0), np.zeros((3, 9))
+    kernel[1, 16](x, out)
+    expected = [[*range(1, 9), 0], [8, 8, 8, *range(2, 8)], [0, 8, 1, 6, 2, 4, 3, 2, 4]]
+    assert np.array_equal(out, expected)
+
+
+def test_an_index_that_counts_from_the_start_is_not_compared_with_0() -> None:
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            out[i] = x[i + 1 if i < x.shape[0] - 1 else 0]
+
+    kernel[1, 1](np.ones(2), np.ones(2))
+    (operations,) = kernel.inspect_asm().values()
+    assert operations.count("select") == 1
+
+
+def test_operations_take_the_place_of_llvms_code_and_ptx(capsys: pytest.CaptureFixture[str]) -> None:
+    @cuda.jit
+    def kernel(x):
+        y = x[0]
+        x[0] = y * 2 + y * 2
+
+    assert kernel.inspect_llvm() == kernel.inspect_asm() == {}
+    kernel[1, 1](np.ones(1, np.float32))
+    kernel[1, 1](np.ones(1))
+    built, optimized = kernel.inspect_llvm(), kernel.inspect_asm()
+    (narrow, wide) = kernel.signatures
+    assert [*built] == [*optimized] == [narrow, wide]
+    assert "x: float32[]" in built[narrow]
+    assert "x: float64[]" in built[wide]
+    assert built[wide].count(" mul") == 2
+    assert kernel.inspect_asm(wide) == optimized[wide]
+    assert optimized[wide].count(" mul") == 1
+    kernel.inspect_types()
+    shown = capsys.readouterr().out
+    assert shown.count("x[0] = y * 2 + y * 2") == 2
+    assert built[narrow] in shown
+    with pytest.raises(NotImplementedError, match=r"inspect_asm\(\) has their operations"):
+        kernel.inspect_sass()
+
+
 def test_views_of_the_host_and_column_major_arrays() -> None:
     @cuda.jit
     def kernel(x, out):

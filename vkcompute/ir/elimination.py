@@ -41,7 +41,7 @@ def eliminate_common_subexpressions(function: Function) -> Function:
     def visit(region: Region) -> None:
         kept, known = [], len(available)
         for op in region.ops:
-            if replaced:
+            if not replaced.keys().isdisjoint(op.args):
                 op.args = tuple([replaced.get(value, value) for value in op.args])
             if op.operation.repeatable:
                 args = tuple(sorted(op.args, key=id)) if op.operation.commutative else op.args

@@ -7,6 +7,7 @@ several instructions, and some devices have no such integers.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Constant, Function, Op, Value, walk
@@ -17,6 +18,7 @@ _MODULAR = "add", "sub", "mul", "and", "or", "xor", "not", "neg"
 """Operations whose low words depend on the low words of the operands only."""
 _COMPARISONS = "eq", "ne", "lt", "le", "gt", "ge"
 _QUOTIENTS = "div", "rem", "mod"
+_ENDS = frozenset(("cast", *_COMPARISONS))
 _BOTH = frozenset("su")
 _NONE = frozenset[str]()
 
@@ -26,11 +28,12 @@ def narrow_integers(function: Function) -> Function:
 
     An operation with several uses stays, as its result may be needed in 64 bits.
     """
-    if not any(_is_wide(op) for op in walk(function.body) if op.has_result):
+    ops = walk(function.body)
+    if not any(_is_wide(op) for op in ops if op.has_result):
         return function
-    uses = Counter(value for op in walk(function.body) for value in op.args)
-    narrowing = _Narrowing(uses)
-    return expand(function, narrowing.is_possible, narrowing.narrowed)
+    narrowing = _Narrowing(Counter(chain.from_iterable([op.args for op in ops])))
+    possible = frozenset([op for op in ops if op.code in _ENDS and narrowing.is_possible(op)])
+    return expand(function, possible.__contains__, narrowing.narrowed)
 
 
 def _is_wide(value: Value) -> bool:
@@ -61,8 +64,8 @@ class _Narrowing:
         # Sign extension keeps the order of words as unsigned numbers, too.
         kinds, kind = _extensions(op.args[0]) & _extensions(op.args[1]), op.args[0].type
         is_signed = "u" not in kinds and isinstance(kind, Scalar) and kind.kind == "i"
-        one, other = (b.cast(_low(b, arg), INT32 if is_signed else UINT32) for arg in op.args)
-        return b.compute(op.code, one, other)
+        words = [_word(b, arg, INT32 if is_signed else UINT32) for arg in op.args]
+        return b.compute(op.code, *words)
 
     def _fits(self, value: Value) -> bool:
         """True if the low word of a value can be computed in 32 bits."""
@@ -109,6 +112,13 @@ def _extensions(value: Value) -> frozenset[str]:
     if value.code in _QUOTIENTS:
         return _extensions(value.args[0]) & _extensions(value.args[1]) & frozenset("u")
     return _NONE
+
+
+def _word(b: Builder, value: Value, kind: Scalar) -> Value:
+    """Builds the low word of a value, as an integer of this type."""
+    if isinstance(value, Op) and value.code == "cast" and value.args[0].type is kind:
+        return value.args[0]
+    return b.cast(_low(b, value), kind)
 
 
 def _low(b: Builder, value: Value) -> Value:

@@ -22,12 +22,15 @@ def rewrite(function: Function, replace: Replace) -> None:
     def visit(region: Region) -> None:
         kept: list[Op] = []
         for op in region.ops:
-            if replaced:
+            if not replaced.keys().isdisjoint(op.args):
                 op.args = tuple([replaced.get(value, value) for value in op.args])
             for inner in op.regions:
                 visit(inner)
             ops = replace(op, replaced)
-            kept += [op] if ops is None else ops
+            if ops is None:
+                kept.append(op)
+            else:
+                kept += ops
             if kept and kept[-1].operation.terminator:
                 break
             if kept and kept[-1].regions and not falls_through(kept[-1]):

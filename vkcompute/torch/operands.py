@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from vkcompute.arrays.expressions.lazy import postponed
 from vkcompute.dtypes import small_float
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import TORCH, computed, wide
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.kernels import is_on_device
-from vkcompute.torch.storage import convert, covers_storage, memory_order, resize_to, store, values_of
+from vkcompute.torch.storage import convert, covers_storage, memory_of, memory_order, resize_to, store, values_of
 
 _is_alias_of = torch._C._is_alias_of
 
@@ -87,10 +89,17 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
     arrays = [operand(value, wanted or _own(value, of_type)) for value in values]
     if not any(isinstance(array, Array) for array in arrays):
         return out.copy_(torch.from_numpy(np.asarray(compute(*arrays))))
+    with postponed() if memory_of(out).is_shared else contextlib.nullcontext():
+        _store(out, compute, arrays, dtype)
+    return out
+
+
+def _store(out: Any, compute: Callable[..., Any], arrays: list[Any], dtype: Any) -> None:
+    """Writes a function of arrays and numbers, which nobody has afterwards, so that it is computed in place."""
     result = compute(*arrays)
     if dtype is not None and dtype is not out.dtype and not torch.can_cast(TORCH[result.dtype], out.dtype):
         require_cast(dtype, out)
-    return store(out, result)
+    store(out, result, fresh=all(result is not array for array in arrays))
 
 
 def require_cast(dtype: Any, out: Any) -> None:

@@ -328,8 +328,12 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
     return array if array.dtype == dtype else astype(array, dtype)
 
 
-def store(tensor: Any, result: Array) -> Any:
-    """Writes a result to a tensor of the device, which gets its shape and keeps its dtype; returns the tensor."""
+def store(tensor: Any, result: Array, *, fresh: bool = False) -> Any:
+    """Writes a result, converted, to a tensor of the device, which gets its shape, and is returned.
+
+    Args:
+        fresh: True if nobody else has the result, but perhaps another tensor.
+    """
     if result.shape != tensor.shape:
         resize_to(tensor, result.shape)
     memory, shape = memory_of(tensor), tensor.shape
@@ -339,7 +343,8 @@ def store(tensor: Any, result: Array) -> Any:
         result = convert(result, array_dtype(tensor.dtype))
     is_cut = memory.visible_nbytes < memory.nbytes  # by resize_
     if memory.is_shared or is_cut or not covers_storage(tensor):
-        _write(view_of(tensor), result)
+        owner = _owners.get(id(result))
+        _write(view_of(tensor), result, fresh=fresh and (owner is None or not owner.has(result)))
         return tensor
     if not tensor.is_contiguous():
         result = result.transpose(memory_order(tensor))
@@ -369,8 +374,8 @@ def copy_to(out: Any, result: Any) -> Any:
     return out.copy_(result)
 
 
-def _write(target: Array, result: Array) -> None:
-    """Writes to a view of a memory.
+def _write(target: Array, result: Array, *, fresh: bool) -> None:
+    """Writes to a view of a memory; nobody else has the result if it is fresh.
 
     Raises:
         RuntimeError: its elements share memory. PyTorch's CPU computes some of these, in an order that it leaves open.
@@ -380,7 +385,7 @@ def _write(target: Array, result: Array) -> None:
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
-    assign(target, result)
+    assign(target, result, fresh=fresh)
 
 
 def _exclusive(array: Array) -> Array:

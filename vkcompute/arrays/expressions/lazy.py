@@ -7,8 +7,10 @@ are repeated, is computed first if computing it again would cost more than loadi
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Collection, Iterable, Sequence
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ _MOST_READERS = 32
 _MOST_COST = 8  # of a step that is computed twice rather than loaded
 
 
+_postponed = threading.local()
 fuses = os.environ.get("VKCOMPUTE_FUSE", "1") != "0"
 """False to compute every operation at once, for debugging"""
 
@@ -200,8 +203,29 @@ def pending(
     return array
 
 
+@contextlib.contextmanager
+def postponed() -> Iterator[None]:
+    """Lets arrays of memory that the host may write stay lazy, until the block ends; it writes some to other memory.
+
+    So these are computed where they are written, without a copy.
+    """
+    before, arrays = getattr(_postponed, "arrays", None), list[Any]()
+    _postponed.arrays = arrays
+    try:
+        yield
+    finally:
+        _postponed.arrays = before
+        for reader in arrays:
+            if (array := reader()) is not None:
+                compute_now(array)
+
+
 def compute_now(array: Array) -> None:
     """Computes a new array that is not to stay lazy, as that of memory which the host may write to next."""
+    arrays, expression = getattr(_postponed, "arrays", None), array._expression
+    if arrays is not None and expression is not None and fuses:
+        arrays.append(expression.reader)
+        return
     array.compute()
     scheduler = array.runtime.scheduler
     if scheduler.is_ahead:  # another thread that lends the memory may have computed it, without waiting yet

@@ -15,6 +15,7 @@ from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
 
 _NATURAL_OF = frozenset({"add", "mul", "min", "max", "and", "shr", "div", "mod", "or"})
+_INDEX = Kind(INT32)
 
 
 class NumbaOffsets:
@@ -48,7 +49,8 @@ class NumbaOffsets:
         """Returns an index that counts from the start; constants unchanged."""
         if not isinstance(index, Number):
             return index
-        return Number(self.from_start(index, self.extent(array, axis)), Kind(INT32))
+        at = self._c.index(index)
+        return Number(at if self._is_counted(index) else self._wrapped(at, self.extent(array, axis)), _INDEX)
 
     def from_start(self, index: Any, length: Any) -> Value:
         """Returns an index along an axis of this length; a negative one counts from the end."""
@@ -57,8 +59,15 @@ class NumbaOffsets:
             if isinstance(length, int) and not -length <= index < length:
                 raise UnsupportedError(f"this axis has {length} elements; got index {index}; take one of them")
             return at if index >= 0 else b.compute("add", self._c.cast(length, INT32), at)
-        if self._c.kind(index).type.kind != "i" or self.is_natural(index.value):
-            return at
+        return at if self._is_counted(index) else self._wrapped(at, length)
+
+    def _is_counted(self, index: Any) -> bool:
+        """True if an index is known to count from the start."""
+        return self._c.kind(index).type.kind != "i" or self.is_natural(index.value)
+
+    def _wrapped(self, at: Value, length: Any) -> Value:
+        """Returns an index that counts from the start if it is not negative, and else from the end."""
+        b = self._c.builder
         negative = b.compute("lt", at, b.const(0, INT32))
         return b.select(negative, b.compute("add", at, self._c.cast(length, INT32)), at)
 
@@ -72,4 +81,6 @@ class NumbaOffsets:
             return True
         if value.code in ("cast", "bitcast"):
             return value.args[0].type.kind == "u" or self.is_natural(value.args[0])  # type: ignore[union-attr]
+        if value.code == "select":
+            return all(map(self.is_natural, value.args[1:]))
         return value.code in _NATURAL_OF and all(map(self.is_natural, value.args))

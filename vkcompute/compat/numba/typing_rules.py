@@ -22,6 +22,7 @@ from vkcompute.jit.frontend.values import Kind, is_python
 _BITS = "&", "|", "^"
 _SHIFTS = "<<", ">>"
 _MOST = 2**63
+_KINDS = {kind: Kind(kind) for kind in SCALARS.values()}
 _AS_DOUBLE = {SCALARS["uint16"], FLOAT32}
 """Types whose operators are float64: Numba has no safe conversion of one to the other."""
 
@@ -39,12 +40,12 @@ class NumbaTypes:
     def constant(self, number: bool | int | float) -> Kind:
         """Returns the type of a Python number: bool, int64, uint64 or float64."""
         if isinstance(number, bool):
-            return Kind(BOOL)
+            return _KINDS[BOOL]
         if isinstance(number, float):
-            return Kind(FLOAT64)
+            return _KINDS[FLOAT64]
         if not -_MOST <= number < 2 * _MOST:
             raise UnsupportedError(f"integers have at most 64 bits in kernels; got {number}; write a float")
-        return Kind(INT64 if number < _MOST else UINT64)
+        return _KINDS[INT64 if number < _MOST else UINT64]
 
     def fitted(self, number: int, target: Scalar) -> int:
         """Returns an int constant modulo the range of the type."""
@@ -58,7 +59,7 @@ class NumbaTypes:
 
     def binary(self, sign: str, one: Any, other: Any) -> Kind:
         """Returns the type in which an operator computes."""
-        return Kind(operated(sign, number_kind(one, self).type, number_kind(other, self).type))
+        return _KINDS[operated(sign, number_kind(one, self).type, number_kind(other, self).type)]
 
     def unary(self, sign: str, operand: Any) -> Kind:
         """Returns the type of an operator of one number: 64 bits for an integer; `~` of a bool is a bool."""

@@ -62,7 +62,7 @@ _PASSIVE = "launch_bounds", "lto", "extensions", "shared_memory_carveout", "nopy
 _OPTIONS = {*_RECORDED, *_PASSIVE}
 
 
-NO_PTX = "kernels are SPIR-V here, which has no PTX, LLVM code or SASS to inspect"
+NO_PTX = "kernels are SPIR-V here, which has no SASS or linked PTX to inspect; inspect_asm() has their operations"
 
 
 class _OfOneBlock(NumbaKernels):
@@ -350,11 +350,29 @@ class Dispatcher:
         """The types of the arguments with which it was declared."""
         return list(self._seen)
 
+    def inspect_llvm(self, signature: Any = None) -> Any:
+        """Returns the operations of the kernel as text; without a signature, a dict of those of all that were launched.
+
+        They are ours: the form between Python and SPIR-V, which takes the place of LLVM's.
+        """
+        return self._measured(signature, resources.operations)
+
     def inspect_asm(self, signature: Any = None) -> Any:
-        """Raises: there is no PTX; `vc.kernel` has `assembly()`."""
+        """Returns the operations after our optimizations, which take the place of PTX, as `inspect_llvm`."""
+        return self._measured(signature, resources.optimized_operations)
+
+    def inspect_types(self, file: Any = None) -> None:
+        """Prints the source, and the typed operations for all signatures with which it was launched."""
+        for args in self._seen:
+            shown = self.inspect_llvm(Signature(types.none, args))
+            source = inspect.getsource(self.py_func)
+            print(f"{self.__name__} {args}", "-" * 80, source, shown, "=" * 80, sep="\n", file=file)
+
+    def inspect_sass(self, signature: Any = None) -> Any:
+        """Raises: there is neither PTX nor SASS."""
         raise NotImplementedError(NO_PTX)
 
-    inspect_lto_ptx = inspect_llvm = inspect_sass = inspect_sass_cfg = inspect_asm
+    inspect_lto_ptx = inspect_sass_cfg = inspect_sass
 
     def get_shared_mem_per_block(self, signature: Any = None) -> Any:
         """Returns the bytes of shared arrays; without a signature, a dict of those of all that were launched."""
@@ -373,8 +391,8 @@ class Dispatcher:
         most = get_current_device().MAX_THREADS_PER_BLOCK
         return self._measured(signature, lambda kernel: most)
 
-    def _measured(self, signature: Any, measure: Callable[[NumbaKernels], int]) -> Any:
-        """Returns a figure of the kernel for a signature, or by signature for all with which it was launched."""
+    def _measured(self, signature: Any, measure: Callable[[NumbaKernels], Any]) -> Any:
+        """Returns a figure or a text of the kernel for a signature, or by signature for all that were launched."""
         if signature is None and not self.signatures_given:
             return {args: self._measured(Signature(types.none, args), measure) for args in self._seen}
         given = types.signature_of(signature) if signature is not None else self.signatures_given[0]

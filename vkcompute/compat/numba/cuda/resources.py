@@ -1,4 +1,4 @@
-"""The memory that a kernel uses, as `kernel.get_shared_mem_per_block()`."""
+"""The parts of a kernel: its memory, as `kernel.get_shared_mem_per_block()`, and its operations."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vkcompute.compiled.captured import Table
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.ir.function import Function, walk
 from vkcompute.ir.memory import Memory
+from vkcompute.ir.printer import text
+from vkcompute.jit.compilation.build import divided
+from vkcompute.jit.frontend.compiler import Compiler
 
+_HEAD = "; operations of vkcompute, from which SPIR-V is made: neither LLVM's code nor PTX\n"
 _SHARES = "default", "maxl1", "maxshared"
 
 
@@ -30,6 +35,16 @@ def local_bytes(function: Function) -> int:
 def constant_bytes(tables: Iterable[Table]) -> int:
     """Returns the bytes of the constant arrays of a kernel."""
     return sum(table.array.nbytes for table in tables)
+
+
+def operations(kernel: Compiler) -> str:
+    """Returns the operations of a kernel as text."""
+    return _HEAD + text(kernel.function)
+
+
+def optimized_operations(kernel: Compiler) -> str:
+    """Returns the operations from which SPIR-V is made."""
+    return _HEAD + text(divided(kernel, CompileOptions(kernel.function.local_size)))
 
 
 def check_options(options: Mapping[str, Any]) -> None:
