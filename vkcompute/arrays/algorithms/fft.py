@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.algorithms.lines import axis_of, contiguous, launch
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves, is_beyond_reach
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach, halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
@@ -219,7 +219,7 @@ def _transform(x: Array, out: Array, n: int, *, inverse: bool, scale: float) -> 
     row, rows = (count * 2 * length * x.dtype.itemsize for count in (1, n_rows))
     if n == 1:
         _copied(x, scale, out=out)
-    elif n_rows > 1 and is_beyond_reach(x, rows, row, rows):
+    elif n_rows > 1 and bytes_exceed_reach(x, rows, row, rows):
         for half in halves(n_rows):
             some, target = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, out))
             _transform(some, target, n, inverse=inverse, scale=scale)

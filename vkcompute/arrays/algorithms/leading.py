@@ -19,7 +19,7 @@ import numpy as np
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, copy_into, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
-from vkcompute.arrays.algorithms.reach import halves, is_beyond_reach
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, halves
 from vkcompute.arrays.algorithms.sort_keys import Word, key_of
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
@@ -152,7 +152,7 @@ def first_in_rows(words: list[Word], n_rows: int, n: int, k: int) -> Array:
     Args:
         words: of n_rows * n elements, made by `number_words`, the lowest first.
     """
-    if is_beyond_reach(words[0].keys, *[words[0].keys.nbytes] * _MOST_ARRAYS):
+    if bytes_exceed_reach(words[0].keys, *[words[0].keys.nbytes] * _MOST_ARRAYS):
         return _row_by_parts(words, n, k) if n_rows == 1 else _rows_by_parts(words, n_rows, n, k)
     if not takes(words, n, k):
         order = sort_rows(words, n_rows, n)
