@@ -132,6 +132,19 @@ def test_assignments_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, n: 
     np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("indices", [[1], [1, 1, 0], [0, 1] * 20])
+@pytest.mark.parametrize("name", ["add", "maximum"])
+def test_long_rows_are_combined_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name: str, indices: list[int]) -> None:
+    """Also the totals of parts of the values, two for each part and column, are reached."""
+    for n_columns in (350, 700):
+        expected = _Y[: 2 * n_columns].reshape(2, n_columns).copy()
+        x, at = poor.array(expected), np.array(indices, np.int32)
+        values = np.random.default_rng(4).integers(-9, 9, (len(at), n_columns)).astype(np.float32)
+        getattr(vnp, name).at(x, poor.array(at), poor.array(values))
+        getattr(np, name).at(expected, at, values)
+        np.testing.assert_allclose(x.numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_an_index_out_of_range_is_refused_beyond_the_bindings_of_a_launch(poor: vc.Runtime) -> None:
     indices = _K.astype(np.int64)
     indices[-1] = _N
