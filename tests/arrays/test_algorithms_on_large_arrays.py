@@ -134,7 +134,7 @@ def test_assignments_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, n: 
 
 @pytest.mark.parametrize("indices", [[1], [1, 1, 0], [0, 1] * 20])
 @pytest.mark.parametrize("name", ["add", "maximum"])
-def test_long_rows_are_combined_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name: str, indices: list[int]) -> None:
+def test_long_rows_are_combined_beyond_the_bindings(poor: vc.Runtime, name: str, indices: list[int]) -> None:
     """Also the totals of parts of the values, two for each part and column, are reached."""
     for n_columns in (350, 700):
         expected = _Y[: 2 * n_columns].reshape(2, n_columns).copy()
