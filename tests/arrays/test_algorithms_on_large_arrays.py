@@ -151,6 +151,31 @@ def test_assignments_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, n: 
     np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "uint8", "bool"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((700, 2), 1), ((2, 1500), 0), ((4, 512), 0), ((3, 500, 2), (0, 2)), ((8, 500), 0)]
+)
+def test_results_beyond_a_binding(poor: vc.Runtime, shape: tuple[int, ...], axis: Any, dtype: str) -> None:
+    """Results may be larger than the array, and those of both halves of an axis as large as a binding."""
+    x = np.random.default_rng(5).integers(0, 3, shape).astype(dtype)
+    for function in (np.sum, np.max, np.any, np.mean, *([np.argmax] if isinstance(axis, int) else [])):
+        result = getattr(vnp, function.__name__)(poor.array(x), axis=axis)
+        np.testing.assert_allclose(result.numpy(), function(x, axis=axis), rtol=1e-3)
+
+
+@pytest.mark.parametrize("indices", [[1], [1, 1, 0], [0, 1] * 20])
+@pytest.mark.parametrize("name", ["add", "maximum"])
+def test_long_rows_are_combined_beyond_the_bindings(poor: vc.Runtime, name: str, indices: list[int]) -> None:
+    """Also the totals of parts of the values, two for each part and column, are reached."""
+    for n_columns in (350, 700):
+        expected = _Y[: 2 * n_columns].reshape(2, n_columns).copy()
+        x, at = poor.array(expected), np.array(indices, np.int32)
+        values = np.random.default_rng(4).integers(-9, 9, (len(at), n_columns)).astype(np.float32)
+        getattr(vnp, name).at(x, poor.array(at), poor.array(values))
+        getattr(np, name).at(expected, at, values)
+        np.testing.assert_allclose(x.numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_an_index_out_of_range_is_refused_beyond_the_bindings_of_a_launch(poor: vc.Runtime) -> None:
     indices = _K.astype(np.int64)
     indices[-1] = _N

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from vkcompute.arrays.algorithms import block_product, matrix_product
 from vkcompute.arrays.algorithms.axis_reductions import reduce
 from vkcompute.arrays.algorithms.lines import contiguous, copy_into
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, halves
 from vkcompute.arrays.expressions.promotion import wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype
 from vkcompute.runtime.graphs.results import temporary
@@ -112,8 +112,9 @@ def _is_product(
 
 def product(a: Array, b: Array) -> Array:
     """Returns the products of stacked matrices, of shape (n, rows, columns); of float16, in float32."""
-    out = temporary(a.runtime, (a.shape[0], a.shape[1], b.shape[2]), wide_float(a.dtype))
-    if exceeds_reach(a, b, out):
+    shape, dtype = (a.shape[0], a.shape[1], b.shape[2]), wide_float(a.dtype)
+    if bytes_exceed_reach(a, a.nbytes, b.nbytes, math.prod(shape) * dtype.itemsize):
+        out = temporary(a.runtime, shape, dtype)
         _multiply_parts(a, b, out)
         return out
     parts = block_product.stacked_product(a, b)

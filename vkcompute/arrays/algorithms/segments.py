@@ -185,7 +185,7 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
     """
     if x.dtype == bool:
         raise TypeError("bools are not summed; use integers")
-    if _is_large(x, at, values):
+    if _is_large(x, at, lines, values):
         store_by_parts(scatter_add, x.reshape(-1), flat(at), lines, values.reshape(-1))
         return
     is_small = lines.n <= _MOST_INDICES < at.size and x.size <= _MOST_TABLES and x.dtype.kind in "iuf"
@@ -198,9 +198,16 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
         scatter_by_sorting("sum", x, at, lines, values)
 
 
-def _is_large(x: Array, at: Array, values: Array) -> bool:
-    """True if a launch with elements, indices, their order and values takes too many bindings."""
-    return bytes_exceed_reach(x, x.nbytes, at.nbytes, at.nbytes, values.nbytes, 0)
+def _is_large(x: Array, at: Array, lines: Lines, values: Array) -> bool:
+    """True if the launches of sorted values, with their order and the totals of parts, take too many bindings."""
+    n_ends = 2 * -(-at.size // _length(x, at.size))
+    totals = n_ends * lines.n_rows * lines.n_columns * x.dtype.itemsize
+    return bytes_exceed_reach(x, x.nbytes, at.nbytes, at.nbytes, values.nbytes, 4 * n_ends, totals)
+
+
+def _length(x: Array, n: int) -> int:
+    """Returns the length of the parts of sorted values."""
+    return part_length(n, tuning_of(x.runtime.device.physical).segment_part)
 
 
 def scatter_by_sorting(operation: str, x: Array, at: Array, lines: Lines, values: Array) -> None:
@@ -211,7 +218,7 @@ def scatter_by_sorting(operation: str, x: Array, at: Array, lines: Lines, values
     """
     if not values.size:
         return
-    if _is_large(x, at, values):
+    if _is_large(x, at, lines, values):
         combine = partial(scatter_by_sorting, operation)
         store_by_parts(combine, x.reshape(-1), flat(at), lines, values.reshape(-1))
         return
@@ -224,7 +231,7 @@ def scatter_by_sorting(operation: str, x: Array, at: Array, lines: Lines, values
 
 def _combine_sorted(operation: str, x: Array, keys: Array, order: Array, values: Array, lines: Lines) -> None:
     """Combines the values in this order, in which their keys are sorted."""
-    length = part_length(keys.size, tuning_of(x.runtime.device.physical).segment_part)
+    length = _length(x, keys.size)
     n_parts = -(-keys.size // length)
     is_last = n_parts == 1
     n_lines = lines.n_rows * lines.n_columns

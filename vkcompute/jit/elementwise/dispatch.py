@@ -80,7 +80,7 @@ def axis_to_halve(shape: Sequence[int], arrays: Sequence[Array], axes: Sequence[
         axes: those that may be halved; None for all.
     """
     largest = max(arrays, key=_nbytes_spanned)
-    most = (largest.runtime.device.max_binding_bytes - _SLACK_BYTES) // _n_sharing(arrays)
+    most = most_bytes(largest) // _n_sharing(arrays)
     if _nbytes_spanned(largest) <= most and prod(shape) <= MOST_ELEMENTS:
         return None
     strides = broadcast_strides(largest.shape, largest.strides, tuple(shape))
@@ -90,7 +90,12 @@ def axis_to_halve(shape: Sequence[int], arrays: Sequence[Array], axes: Sequence[
 
 def exceeds_binding(array: Array) -> bool:
     """True if an array may be larger than a binding."""
-    return _nbytes_spanned(array) > array.runtime.device.max_binding_bytes - _SLACK_BYTES
+    return _nbytes_spanned(array) > most_bytes(array)
+
+
+def most_bytes(array: Array) -> int:
+    """Returns the bytes that a binding has on the array's device, wherever an array begins."""
+    return int(array.runtime.device.max_binding_bytes) - _SLACK_BYTES
 
 
 def _nbytes_spanned(array: Array) -> int:

@@ -27,6 +27,7 @@ from vkcompute.jit.elementwise.dispatch import (
     dispatch,
     exceeds_binding,
     halves,
+    most_bytes,
     options_on,
     part_along,
     window,
@@ -168,7 +169,7 @@ class ReduceLauncher:
             args = tuple([self._contiguous(arg) for arg in args])
             return self(args, {}, tuple(reduced), out, keepdims, dtype, final)
         in_windows = len(windows(planned[0].n, arrays)) > 1
-        halved = None if in_windows else axis_to_halve(shape, arrays, _halvable(shape, reduced, out))
+        halved = None if in_windows else _axis_to_halve(shape, arrays, reduced, planned, out, result_dtype)
         if halved is not None:
             self._in_halves(args, shape, halved, reduced, out, keepdims, result_dtype, final)
         elif not prod(shape):
@@ -350,15 +351,23 @@ def prefers_workgroups(runtime: Runtime) -> bool:
     return tuning_of(runtime.device.physical).reduces_by_workgroups
 
 
-def _halvable(shape: Sequence[int], reduced: frozenset[int], out: Array) -> list[int]:
-    """Returns the axes that may be halved: those that remain, and the first to reduce, which keeps the order.
+def _axis_to_halve(
+    shape: Sequence[int], arrays: Sequence[Array], reduced: frozenset[int], planned: list[Stage], out: Array, dtype: str
+) -> int | None:
+    """Returns the axis to halve, as an array or a stage's results exceed a binding; None if none does.
 
-    The latter makes two results, which must fit one binding.
+    It is one that remains, or the first to reduce, which keeps the order and makes two results that fit one binding.
     """
     remaining = [axis for axis in range(len(shape)) if axis not in reduced and shape[axis] > 1]
     first = [axis for axis in sorted(reduced) if shape[axis] > 1][:1]
-    both_fit = 2 * out.nbytes <= out.runtime.device.max_binding_bytes and 2 * out.size <= MOST_ELEMENTS
-    return [*first, *remaining] if both_fit or not remaining else remaining
+    itemsize = max(out.dtype.itemsize, lookup(dtype, in_kernels=True).numpy.itemsize)
+    most = most_bytes(out)
+    both_fit = 2 * out.size * itemsize <= most and 2 * out.size <= MOST_ELEMENTS
+    halved = axis_to_halve(shape, arrays, [*first, *remaining] if both_fit or not remaining else remaining)
+    n_results = max([stage.pushes[0] for stage in planned])
+    if halved is None and remaining and n_results * itemsize > most:
+        return max(remaining, key=lambda axis: shape[axis])
+    return halved
 
 
 def _is_wider(out: Array, dtype: str) -> bool:
