@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
+from enum import Enum, Flag, IntEnum
 
 import numpy as np
 import pytest
@@ -26,6 +26,10 @@ class Planet(Enum):
 
 class Code(IntEnum):
     GOOD, BAD = 200, 404
+
+
+class Mode(Flag):
+    READ, WRITE = 1, 2
 
 
 @pytest.mark.parametrize(("a", "b"), [(Color.RED, Color.RED), (Color.RED, Color.BLUE), (Planet.EARTH, Planet.MARS)])
@@ -90,6 +94,57 @@ def test_members_of_an_enumeration_have_no_order():
 
     with pytest.raises(TypingError, match="members of an enumeration have no order"):
         kernel[1, 1](Color.RED, np.zeros(1))
+
+
+def test_members_are_looked_up_in_tuples():
+    def kernel(a, out):
+        out[0] = a in (Color.RED, Color.BLUE)
+        out[1] = a not in (Planet.MARS, Color.RED)
+        out[2] = Color.BLUE in (a, Color.RED)
+
+    for a in Color:
+        out, expected = np.zeros(3, bool), np.zeros(3, bool)
+        cuda.jit(kernel)[1, 1](a, out)
+        kernel(a, expected)
+        assert out.tolist() == expected.tolist()
+
+
+def test_enumerations_that_a_function_defines_twice_are_two():
+    def defined():
+        class Side(Enum):
+            LEFT, RIGHT = 1, 2
+
+        return Side
+
+    def kernel(a, b, out):
+        out[0] = a == b
+
+    sides = defined(), defined()
+    for one, other in (sides, sides[:1] * 2, sides[::-1]):
+        out = np.zeros(1, bool)
+        cuda.jit(kernel)[1, 1](one.LEFT, other.LEFT, out)
+        assert out[0] == (one is other)
+
+
+def test_a_member_is_not_printed():
+    @cuda.jit
+    def kernel(a):
+        print("a", a)
+
+    with pytest.raises(TypingError, match="print takes numbers and text; got a member of an enumeration"):
+        kernel[1, 1](Color.RED)
+
+
+def test_several_flags_are_no_member():
+    @cuda.jit
+    def kernel(a, out):
+        out[0] = a is Mode.READ
+
+    out = np.zeros(1)
+    kernel[1, 1](Mode.READ, out)
+    assert out[0]
+    with pytest.raises(TypeError, match="kernels take one flag of Mode; got"):
+        kernel[1, 1](Mode.READ | Mode.WRITE, out)
 
 
 def test_positions_are_printed_as_tuples(capsys):

@@ -146,6 +146,11 @@ def descended(n):
             return n + descended(n - 1)
 
 
+def renamed(n):
+    """Reads a variable before an argument of the call assigns to it."""
+    return n + n * renamed(n := n - 1) + n if n > 0 else 1
+
+
 def is_even(n):
     return n == 0 or (n != 1 and not is_even(n - 1))
 
@@ -213,6 +218,7 @@ def values_on_device(function, arguments, out):
         (partitions, [[n, n] for n in range(12)]),
         (stepped, [[n] for n in range(9)]),
         (descended, [[n] for n in range(15)]),
+        (renamed, [[n] for n in range(7)]),
         (is_even, [[n] for n in range(20)]),
         (widened, [[n] for n in range(10)]),
         (power, [[b, n] for b in (2, 3) for n in range(9)]),
@@ -305,6 +311,24 @@ def test_operands_are_evaluated_from_the_left(n):
     kernel[1, 1](notes)
     expected[2] = noted(expected, n)
     assert notes.tolist() == expected.tolist()
+
+
+def test_a_field_of_a_record_is_read_before_a_call_changes_it():
+    @cuda.jit(device=True)
+    def counted(record, n):
+        if n == 0:
+            return 0
+        record.calls += 1
+        return record.calls * 10 + counted(record, n - 1) - record.calls
+
+    @cuda.jit
+    def kernel(records, out):
+        k = cuda.grid(1)
+        out[k] = counted(records[k], k)
+
+    out = np.zeros(6, np.int64)
+    kernel[1, 6](np.zeros(6, [("calls", np.int32)]), out)
+    assert out.tolist() == [10 * sum(range(n + 1)) - n * n for n in range(6)]
 
 
 def test_complex_numbers_are_kept_on_the_stack():

@@ -106,6 +106,19 @@ REFUSED: dict[str, Call] = {
     "integers for negative floats": lambda t: torch.neg(t, out=torch.empty(2, 3, dtype=torch.int64, device=t.device)),
     "integers for a sign": lambda t: torch.sign(t, out=torch.empty(2, 3, dtype=torch.int64, device=t.device)),
     "integers for an angle": lambda t: torch.angle(t, out=torch.empty(2, 3, dtype=torch.int64, device=t.device)),
+    **{
+        f"integers for {name}": lambda t, f=f: f(t, torch.empty(0, dtype=torch.int64, device=t.device))
+        for name, f in {
+            "a product of matrices": lambda t, out: torch.mm(t, t.t(), out=out),
+            "a sum of products": lambda t, out: torch.addmm(t[0, 0], t, t.t(), out=out),
+            "the largest numbers": lambda t, out: torch.topk(t, 1, out=(out, torch.empty_like(out))),
+            "a part of a matrix": lambda t, out: torch.tril(t, out=out),
+            "clamped numbers": lambda t, out: torch.clamp(t, 0, 1, out=out),
+            "a loss": lambda t, out: torch._C._nn.mse_loss(t, t, 0, out=out),
+            "an activation": lambda t, out: torch._C._nn.silu(t, out=out),
+            "an error function's inverse": lambda t, out: torch.erfinv(t, out=out),
+        }.items()
+    },
     "a mask of integers": lambda t: torch.masked_select(t, t.long()),
     "random numbers beyond a byte": lambda t: t.byte().random_(0, 1000),
     "negative random numbers in a byte": lambda t: t.byte().random_(-3, 10),

@@ -102,6 +102,7 @@ class _Builder:
         self.states: list[State] = []
         self._loops: list[tuple[State, State]] = []  # where continue and break lead
         self._n_names = 0
+        self._rebound = set[str]()  # names that an expression of the statement assigns to
         self._begin(State())
 
     # -- states -------------------------------------------------------------------------------------------------------
@@ -153,6 +154,7 @@ class _Builder:
             if isinstance(statement, ast.FunctionDef) or any(isinstance(part, ast.Lambda) for part in walk(statement)):
                 raise _refused("has a function or a generator of its own", "define it outside")
             if self._divides(statement):
+                self._rebound = {part.target.id for part in walk(statement) if isinstance(part, ast.NamedExpr)}
                 self._statement(statement)
             else:
                 self._append(statement)
@@ -306,7 +308,7 @@ class _Builder:
             changed = []
             for part in parts:
                 pending -= self._has_call(part)
-                is_operand = isinstance(part, (ast.expr, ast.keyword))
+                is_operand = isinstance(part, (ast.expr, ast.keyword)) and not _is_base(node, name, part)
                 changed.append(self._operand(part, keep=keep or pending > 0) if is_operand else part)
             if parts:
                 setattr(node, name, changed if isinstance(getattr(node, name), list) else changed[0])
@@ -319,7 +321,18 @@ class _Builder:
         if isinstance(getattr(node, "ctx", None), ast.Store) or isinstance(node, (ast.Slice, ast.Tuple, ast.Starred)):
             return self._operands(node, keep=keep)
         inner = self._expression(node)
-        return self._kept(inner) if keep and not is_cheap(inner) else inner
+        return self._kept(inner) if keep and not self._lasts(inner) else inner
+
+    def _lasts(self, node: ast.expr) -> bool:
+        """True if an expression is cheap, and has the same value after a call and the operands after it."""
+        changes = (isinstance(part, ast.Attribute) or getattr(part, "id", "") in self._rebound for part in walk(node))
+        return is_cheap(node) and not any(changes)
+
+
+def _is_base(node: ast.AST, name: str, part: ast.AST) -> bool:
+    """True if a part of a node names a function, or what has an element or attribute."""
+    has_base = isinstance(node, (ast.Subscript, ast.Attribute)) and name == "value"
+    return (has_base or name == "func") and all(isinstance(of, (ast.Name, ast.Attribute)) for of in walk(part))
 
 
 def _listed(value: Any) -> list[ast.AST]:

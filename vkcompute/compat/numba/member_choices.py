@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from vkcompute.compat.numba.array_choices import ArrayChoices
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Builder, Value
+from vkcompute.jit.frontend.tuples import contains
 from vkcompute.jit.frontend.values import Kind, Number
 
 _SAME, _OTHER = ("==", "is"), ("!=", "is not")
+_numbers: dict[str, WeakKeyDictionary[type[Enum], int]] = {}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,6 +35,9 @@ class MemberChoice:
     members: Enumeration
     at: Number
 
+    def __str__(self) -> str:
+        raise UnsupportedError("print takes numbers and text; got a member of an enumeration; print its value")
+
 
 class Enumeration:
     """The kind of variables that are a member of one enumeration; called with an index, it returns the member."""
@@ -39,7 +45,8 @@ class Enumeration:
     def __init__(self, enum: type[Enum]) -> None:
         self.enum, self.members = enum, [*enum]
         values = ", ".join(f"{member.name}={member.value!r}" for member in self.members)
-        self.__name__ = f"{enum.__module__}.{enum.__qualname__}({values})"  # a part of keys of the disk cache
+        text = f"{enum.__module__}.{enum.__qualname__}({values})"
+        self.__name__ = f"{text} {_number(enum, text)}"  # a part of keys on disk
 
     def __call__(self, at: Number) -> MemberChoice:
         return MemberChoice(self, at)
@@ -51,9 +58,20 @@ class Enumeration:
         return hash(self.enum)
 
     def index(self, member: Any) -> np.signedinteger[Any]:
-        """Returns the index of a member, as kernels take it."""
+        """Returns the index of a member, as kernels take it.
+
+        Raises:
+            TypeError: it is several flags, or none.
+        """
+        if member not in self.members:
+            raise TypeError(f"kernels take one flag of {self.enum.__name__}; got {member}; give its value")
         index: np.signedinteger[Any] = np.int32(self.members.index(member))
         return index
+
+
+def _number(enum: type[Enum], text: str) -> int:
+    """Returns the number of an enumeration among those with the same text, which a function may define twice."""
+    return _numbers.setdefault(text, WeakKeyDictionary()).setdefault(enum, len(_numbers[text]))
 
 
 def is_member(value: Any) -> bool:
@@ -102,11 +120,13 @@ def _enumeration(kind: Any) -> Enumeration | None:
 
 
 def compared_members(c: Any, sign: str, one: Any, other: Any) -> Any:
-    """Returns `one sign other`, of which one is a choice: members of another enumeration differ.
+    """Returns `one sign other`, of which one is a choice, or `other` a tuple; members of another enumeration differ.
 
     Raises:
         UnsupportedError: the sign has an order.
     """
+    if sign in ("in", "not in"):
+        return contains(c, one, other, is_in=sign == "in")
     if sign not in (*_SAME, *_OTHER):
         raise UnsupportedError(f"members of an enumeration have no order; got {sign}; compare their values")
     enums = [value.members if isinstance(value, MemberChoice) else _enumeration(value) for value in (one, other)]
