@@ -215,6 +215,14 @@ def test_special_functions() -> None:
     check(lambda x: torch.special.i0e(x) + torch.special.i1(x), _a(3, 4))
 
 
+def test_polynomials_of_numbers_of_python() -> None:
+    x, degrees = torch.linspace(-1, 1, 7), torch.arange(5)
+    for name in ("chebyshev_polynomial_t", "hermite_polynomial_h", "laguerre_polynomial_l"):
+        polynomial = getattr(torch.special, name)
+        torch.testing.assert_close(polynomial(x.to("vk"), 3).cpu(), polynomial(x, 3))
+        torch.testing.assert_close(polynomial(0.5, degrees.to("vk")).cpu(), polynomial(0.5, degrees))
+
+
 @pytest.mark.parametrize("is_flat", [False, True])
 @pytest.mark.parametrize("zero_infinity", [False, True])
 def test_connectionist_temporal_classification(is_flat: bool, zero_infinity: bool) -> None:

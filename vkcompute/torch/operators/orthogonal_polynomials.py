@@ -69,7 +69,8 @@ def _polynomials(recurrence: _Recurrence, *, is_shifted: bool) -> Callable[..., 
         dtype = torch.result_type(x, n)
         dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
         dtype = dtype if dtype.itemsize > 2 else torch.float32
-        at, degrees = torch.broadcast_tensors(x.to("vk", dtype), n.to("vk").to(torch.int32))
+        given = torch.as_tensor(x, dtype=dtype, device="vk"), torch.as_tensor(n, dtype=torch.int32, device="vk")
+        at, degrees = torch.broadcast_tensors(*given)  # one of them may be a number of Python
         resize_to(out, at.shape)
         if not out.numel():
             return out
