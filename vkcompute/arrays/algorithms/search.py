@@ -120,12 +120,12 @@ def searchsorted(
         ValueError: `x` has not one axis, `side` is another, or the sorter has another length.
     """
     if x.ndim != 1:
-        raise ValueError(f"searchsorted takes sorted elements along one axis; got the shape {x.shape}")
+        raise ValueError(f"searchsorted takes elements along one axis; got the shape {x.shape}; search row by row")
     if side not in ("left", "right"):
         raise ValueError(f"side is 'left' or 'right'; got {side!r}")
     if sorter is not None:
         if sorter.shape != x.shape:
-            raise ValueError(f"a sorter has one index per element; got the shape {sorter.shape} for {x.shape}")
+            raise ValueError(f"a sorter has the shape {x.shape} of the elements; got {sorter.shape}; use argsort(x)")
         x = take(x, sorter)
     common = np.result_type(x.dtype, values.dtype)
     common = require_dtype(x.runtime, np.dtype(np.uint8) if common.kind == "b" else common, "searchsorted")

@@ -294,7 +294,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         ValueError: they have several axes, one is negative, or the weights have another shape.
     """
     if x.dtype.kind not in "iu":
-        raise TypeError(f"bincount takes integers; got {x.dtype}")
+        raise TypeError(f"bincount takes integers; got {x.dtype}; convert with .astype(int)")
     if x.ndim != 1 or (weights is not None and weights.shape != x.shape):
         raise ValueError(f"bincount takes one axis, and a weight per value; got {x.shape} and {weights}")
     least, largest = map(int, _extremes(x).numpy()) if x.size else (0, -1)

@@ -108,13 +108,14 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
         ValueError: there are fewer than k elements along the axis.
     """
     axis = axis_of("topk", x.ndim, axis)
-    if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"topk takes k from 0 to the length of the axis, {x.shape[axis]}; got {k}")
+    n = x.shape[axis]
+    if not 0 <= k <= n:
+        raise ValueError(f"topk takes k from 0 to the length of the axis, {n}; got {k}; pass min(k, {n})")
     moved = contiguous(axis_last(x, axis))
     values = empty_result(x.runtime, (*moved.shape[:-1], k), x.dtype)
     indices = empty_result(x.runtime, values.shape, default_int(x.runtime))
     if values.size:
-        n_rows, n = x.size // moved.shape[-1], moved.shape[-1]
+        n_rows = x.size // n
         at = first_in_rows(number_words(moved, descending=largest), n_rows, n, k).reshape((n_rows, k))
         copy_into(at, indices.reshape((n_rows, k)))
         order = _of_row(at, count_up(x.runtime, n_rows).reshape((n_rows, 1)), n)
@@ -129,7 +130,7 @@ def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
         ValueError: there are no keys, or their shapes differ.
     """
     if not keys or any(key.shape != keys[0].shape for key in keys):
-        raise ValueError(f"lexsort takes keys of one shape; got {[key.shape for key in keys]}")
+        raise ValueError(f"lexsort takes keys of one shape; got {[key.shape for key in keys]}; broadcast them")
     axis = axis_of("lexsort", keys[0].ndim, axis)
     moved = [axis_last(key, axis) for key in keys]
     out = empty_result(keys[0].runtime, moved[0].shape, default_int(keys[0].runtime))

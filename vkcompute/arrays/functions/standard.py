@@ -171,10 +171,10 @@ def _ranks(x: Array, kth: Any, axis: int | None, kind: str) -> list[int]:
     n = x.size if axis is None else x.shape[axis_of("partition", x.ndim, axis)]
     indices = np.asarray(kth.numpy() if type(kth) is Array else kth)
     if indices.dtype.kind not in "iu" or indices.ndim > 1:
-        raise TypeError(f"partition: kth is an integer, or several; got {kth!r}")
+        raise TypeError(f"partition: kth is an integer, or several; got {kth!r}; pass int(kth)")
     for k in indices.reshape(-1).tolist():
         if not -n <= k < n:
-            raise ValueError(f"kth is {-n} to {n - 1} for {n} elements; got {k}")
+            raise ValueError(f"kth is {-n} to {n - 1} for {n} elements; got {k}; pass an index of the axis")
     return sorted({k % n for k in indices.reshape(-1).tolist()})
 
 

@@ -177,8 +177,8 @@ def _quantiles(
         raise ValueError(f"{name}: the method is one of {', '.join(_OFFSETS)}; got {method!r}")
     asked = _reals(name, q) / (100 if "percentile" in name else 1)
     if asked.size and not (asked.min() >= 0 and asked.max() <= 1):
-        limits = "0 to 100" if "percentile" in name else "0 to 1"
-        raise ValueError(f"{name} takes q from {limits}; got {q!r}")
+        limits, other = ("0 to 100", "quantile") if "percentile" in name else ("0 to 1", "percentile")
+        raise ValueError(f"{name} takes q from {limits}; got {q!r}; {other} takes the other scale")
     if x.dtype.kind == "c":
         raise DtypeError(f"{name} takes real numbers, as they have an order; got {x.dtype}; pass x.real or abs(x)")
     if weights is not None and method != "inverted_cdf":
