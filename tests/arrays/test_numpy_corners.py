@@ -505,6 +505,7 @@ def test_dtypes_and_python_numbers_have_a_result_type() -> None:
     assert vnp.result_type(np.int32, 2.0).kind == "f"
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize(
     "dtype", "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
 )

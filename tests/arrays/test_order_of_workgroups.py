@@ -15,6 +15,7 @@ import vkcompute as vc
 _PROGRAM = Path(__file__).with_name("reversed_workgroups.py")
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_results_in_reverse_order(gpu: vc.Runtime, tmp_path: Path, kind: str) -> None:
     """One thread of lavapipe starts workgroups one after the other, and so the last elements are the first."""

@@ -142,6 +142,7 @@ def moved_products(a_ptr, b_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, N: t
     tl.store(out_ptr + 3 * N * N + square, tl.dot(a, b, out_dtype=tl.float16))
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize(
     ("left", "right"),
     [

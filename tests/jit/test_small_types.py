@@ -343,6 +343,7 @@ def test_atomic_operations_on_bits(lacking: vc.Runtime, dtype: str) -> None:
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("dtype", ALL)
 def test_functions_of_arrays(lacking: vc.Runtime, dtype: str) -> None:
     host = np.random.default_rng(9).integers(0, 100, (37, 53)).astype(dtype)

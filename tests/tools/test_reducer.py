@@ -183,6 +183,7 @@ def straight(x: Any, out: Any) -> None:
     out[i] = (d ^ b) * (c + 3) - d * a
 
 
+@pytest.mark.rotates
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize(("plant", "outcome"), [("crashes", "crashed by SIGSEGV"), ("hangs", reduce_kernel.HUNG)])
 def test_crashes_and_hangs_are_reduced_by_nine_tenths(
