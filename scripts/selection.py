@@ -86,7 +86,7 @@ class Part:
     share: int
 
 
-PART = Part(("tests/core/", "tests/spirv/"), "every_driver", ("tests/frontend/", "tests/ir/", "tests/jit/"), 2, 8)
+PART = Part(("tests/core/", "tests/spirv/"), "every_driver", ("tests/frontend/", "tests/ir/", "tests/jit/"), 3, 12)
 """Folders that test a driver's features, and its compiler; `selection_for` adds changed test files to the first."""
 
 
