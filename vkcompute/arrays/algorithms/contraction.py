@@ -10,9 +10,10 @@ from typing import NamedTuple
 from vkcompute.arrays.algorithms import block_product, matrix_product
 from vkcompute.arrays.algorithms.axis_reductions import reduce
 from vkcompute.arrays.algorithms.lines import contiguous, copy_into
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, halves
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.expressions.promotion import wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.algorithms.lines import axis_of, contiguous, launch
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id

@@ -20,8 +20,9 @@ from vkcompute.arrays.algorithms.lines import (
     launch,
     lines_along,
 )
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.compiled.completion import Words, expect
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic

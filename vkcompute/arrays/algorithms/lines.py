@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.transposition import copy_transposed
 from vkcompute.errors import MissingFeature
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id

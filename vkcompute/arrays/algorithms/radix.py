@@ -15,11 +15,12 @@ from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, add, count_up, launch, part_length
 from vkcompute.arrays.algorithms.merge_sort import LONGEST_MERGED, is_merged, sort_by_merging
 from vkcompute.arrays.algorithms.radix_digits import DIGIT_BITS, N_DIGITS, Kernels
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, halves
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.scatter import scatter
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.algorithms.sort_keys import FORMS, HALF, UNSIGNED, Word, encoded, is_short, narrowed, widened
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context

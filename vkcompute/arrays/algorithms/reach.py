@@ -36,8 +36,3 @@ def bytes_exceed_reach(x: Array, *nbytes: int) -> bool:
         return sum(nbytes) + len(nbytes) * _SLACK_BYTES > step
     counts = [-(-(n + _SLACK_BYTES) // step) for n in nbytes]
     return max(counts) > 1 and sum(counts) + _N_RESERVED > n_bound
-
-
-def halves(n: int) -> tuple[slice, slice]:
-    """Returns the two halves of an axis of at least two elements."""
-    return slice(0, n // 2), slice(n // 2, n)

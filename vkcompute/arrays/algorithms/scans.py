@@ -28,10 +28,11 @@ from vkcompute.arrays.algorithms.lines import (
     lines_along,
     part_length,
 )
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.expressions.promotion import accumulated, wide_float
 from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.dtypes import lookup
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.operations import FUNCTIONS

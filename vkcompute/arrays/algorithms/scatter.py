@@ -12,7 +12,8 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.gather import halved, positions_along, take, words, wrapped
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, halves
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic

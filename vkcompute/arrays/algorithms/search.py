@@ -9,9 +9,10 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.gather import take
 from vkcompute.arrays.algorithms.lines import add, converted, flat, launch
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.sort_keys import FLOAT, key_of
 from vkcompute.arrays.expressions.promotion import default_int, require_dtype
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id

@@ -26,13 +26,14 @@ from vkcompute.arrays.algorithms.lines import (
     part_length,
 )
 from vkcompute.arrays.algorithms.radix import sort_rows
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.arrays.algorithms.scans import OPERATIONS
 from vkcompute.arrays.algorithms.scatter import store_by_parts
 from vkcompute.arrays.algorithms.sort_keys import Word
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.promotion import default_int
 from vkcompute.dtypes import computes_float64
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import PythonKernel, kernel

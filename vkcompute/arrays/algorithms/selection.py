@@ -24,12 +24,13 @@ from vkcompute.arrays.algorithms.lines import (
     lines_along,
     part_length,
 )
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, halves
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.expressions.promotion import default_int
 from vkcompute.compiled.arguments import MOST_ELEMENTS
 from vkcompute.compiled.blocks import block_of
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import kernel

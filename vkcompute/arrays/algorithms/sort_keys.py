@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.lines import converted, flat, launch
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import exceeds_reach
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id

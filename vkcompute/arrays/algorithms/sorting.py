@@ -16,13 +16,14 @@ from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.leading import first_in_rows
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
 from vkcompute.arrays.algorithms.radix import sort_rows, sort_values
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.scatter import scatter
 from vkcompute.arrays.algorithms.segments import count_indices
 from vkcompute.arrays.algorithms.selection import Selected
 from vkcompute.arrays.algorithms.sort_keys import FLOAT, Word, key_of, number_words
 from vkcompute.arrays.expressions.promotion import default_int, promoted
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id

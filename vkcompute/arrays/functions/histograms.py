@@ -11,7 +11,7 @@ import numpy as np
 
 from vkcompute.arrays.algorithms import search, segments
 from vkcompute.arrays.algorithms.lines import flat, launch
-from vkcompute.arrays.algorithms.reach import exceeds_reach, halves
+from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.selection import masked
 from vkcompute.arrays.expressions.promotion import default_float, default_int, dtype_of, floating, promoted
 from vkcompute.arrays.expressions.ufunc import apply, astype, where
@@ -20,6 +20,7 @@ from vkcompute.arrays.functions.bin_rules import width_of_bins
 from vkcompute.arrays.functions.creation import asarray, beside
 from vkcompute.arrays.functions.manipulation import flip, ravel
 from vkcompute.dtypes import finfo
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
