@@ -455,6 +455,7 @@ def test_damaged_modules_do_not_kill_the_driver(mutations: ModuleType, tmp_path:
     assert campaign.outcomes["accepted"] > 0
 
 
+@pytest.mark.rotates
 def test_the_hosts_time_is_measured_in_bare_launches(tmp_path: Path) -> None:
     options = ["--smoke", "--before", "--only", "x + ", "--json", str(tmp_path / "a")]
     command = [sys.executable, str(BENCHMARKS / "host.py"), *options]

@@ -100,6 +100,7 @@ def test_every_example_is_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(FACTS)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("name", FACTS)
 def test_example(name: str, tmp_path: Path) -> None:
     said = run(name, tmp_path)

@@ -65,6 +65,7 @@ def test_histogram() -> None:
     np.testing.assert_array_equal(counts, np.bincount(data, minlength=example["BINS"]))
 
 
+@pytest.mark.rotates
 def test_matrix_product() -> None:
     example = names("matrix_product")
     a, b, out = floats(17, 18), floats(18, 5), np.empty((17, 5), np.float32)
@@ -72,6 +73,7 @@ def test_matrix_product() -> None:
     np.testing.assert_allclose(out, a @ b, rtol=1e-5)
 
 
+@pytest.mark.rotates
 def test_n_body() -> None:
     example = names("n_body")
     example["kick"].__wrapped__.__globals__["TILE"] = 8  # several tiles, of few bodies

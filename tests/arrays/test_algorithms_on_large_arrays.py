@@ -139,6 +139,7 @@ def test_functions_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name:
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("n", [40, 1500])
 def test_assignments_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, n: int) -> None:
     """Of values with one index the last is assigned, also where parts of the indices take several launches."""
@@ -163,6 +164,7 @@ def test_results_beyond_a_binding(poor: vc.Runtime, shape: tuple[int, ...], axis
         np.testing.assert_allclose(result.numpy(), function(x, axis=axis), rtol=1e-3)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("indices", [[1], [1, 1, 0], [0, 1] * 20])
 @pytest.mark.parametrize("name", ["add", "maximum"])
 def test_long_rows_are_combined_beyond_the_bindings(poor: vc.Runtime, name: str, indices: list[int]) -> None:

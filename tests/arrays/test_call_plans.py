@@ -395,6 +395,7 @@ def _run(gpu: vc.Runtime, seed: int) -> list[np.ndarray[Any, Any]]:
     return [*seen, *[array.numpy() for array in arrays]]
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("seed", range(4))
 def test_random_steps_with_plans_and_without(gpu: vc.Runtime, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     results = []

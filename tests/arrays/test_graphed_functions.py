@@ -133,6 +133,7 @@ def work(arrays: list[Any], program: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(arrays)
 
 
+@pytest.mark.rotates
 @settings(max_examples=40)
 @given(
     views=st.tuples(SLICES, SLICES, SLICES),
@@ -614,6 +615,7 @@ def test_another_array_is_seen_in_modules_and_classes(gpu: vc.Runtime) -> None:
     assert function(x).tolist() == [3, 11]
 
 
+@pytest.mark.rotates
 def test_another_array_is_seen_behind_many_objects(gpu: vc.Runtime) -> None:
     words, layers = [str(n) for n in range(100_000)], [[n] for n in range(10_000)]
     holder, x = {"words": words, "layers": layers, "w": [gpu.array([2.0, 2.0])]}, gpu.array([1.0, 2.0])

@@ -160,6 +160,7 @@ def test_threads_record_graphs_of_lazy_arrays(gpu: vc.Runtime) -> None:
     assert not wrong
 
 
+@pytest.mark.rotates
 @pytest.mark.filterwarnings("ignore::vkcompute.SpillWarning")
 def test_a_copy_while_memory_is_short_changes_its_target_alone(gpu: vc.Runtime) -> None:
     """The pending array that reads the target takes memory, for which buffers move."""

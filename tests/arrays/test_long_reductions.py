@@ -25,6 +25,7 @@ def _stored(x: vc.Array) -> vc.Array:
     return x
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_sums_and_extremes(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
     data = _data(shape)
@@ -35,6 +36,7 @@ def test_sums_and_extremes(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(vnp.max(x, axis=axis).numpy(), data.max(axis=axis))
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("shape", [(7, 4100), (131, 520)], ids=str)
 def test_the_order_is_that_of_the_shape(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
     x = gpu.array(_data(shape))
@@ -65,6 +67,7 @@ def test_narrow_elements(gpu: vc.Runtime, dtype: str) -> None:
         np.testing.assert_array_equal(vnp.sum(x, axis=axis).numpy(), data.sum(axis=axis))
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf, -np.inf])
 def test_extremes_of_float16(gpu: vc.Runtime, value: float) -> None:
     """They are reduced as float32, and have their own dtype, also with an initial value that float16 rounds."""
@@ -109,6 +112,7 @@ def test_extremes_are_searched_in_chunks(
                 np.testing.assert_array_equal(getattr(vnp, name)(x, axis, keepdims=keepdims).numpy(), expected)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_extremes_of_lines_beyond_a_binding(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     """Parts are searched apart: of views that no device can bind, and of arrays larger than a binding."""

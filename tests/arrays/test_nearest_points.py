@@ -48,6 +48,7 @@ def test_small_integers(gpu: vc.Runtime, data: Any, seed: int) -> None:
     np.testing.assert_allclose(distances.numpy(), wanted, rtol=1e-6)
 
 
+@pytest.mark.rotates
 @pytest.mark.poor
 @pytest.mark.parametrize("k", [1, 5])
 @pytest.mark.parametrize("dtype", ["int16", "float16", "float32", "float64"])

@@ -80,6 +80,7 @@ def test_convolution(check: Check, gpu: vc.Runtime) -> None:
             check(f"corr {mode} {a.size} {b.size}", lambda xp, a, b, mode=mode: xp.correlate(a, b, mode), a, b)
 
 
+@pytest.mark.rotates
 @pytest.mark.filterwarnings("ignore")
 def test_calculus(check: Check, gpu: vc.Runtime) -> None:
     for k in (1, 2):
@@ -101,6 +102,7 @@ def test_calculus(check: Check, gpu: vc.Runtime) -> None:
     check("interp p", lambda xp, a, b, c: xp.interp(a, b, c, period=1.5), x * 2, s, y)
 
 
+@pytest.mark.rotates
 @pytest.mark.filterwarnings("ignore")
 def test_statistics(check: Check, gpu: vc.Runtime) -> None:
     check("cov", lambda xp, a: xp.cov(a), m)
@@ -199,6 +201,7 @@ def test_polynomials(check: Check, gpu: vc.Runtime) -> None:
     )
 
 
+@pytest.mark.rotates
 @pytest.mark.filterwarnings("ignore")
 def test_assembly(check: Check, gpu: vc.Runtime) -> None:
     check("ls", lambda xp: (xp.logspace(0, 3, 5), xp.geomspace(1, 100, 4), xp.hanning(5)))

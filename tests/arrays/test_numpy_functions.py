@@ -158,6 +158,7 @@ def test_functions(gpu: vc.Runtime, name: str, data: Any, shape: tuple[int, ...]
     compare(gpu, data, ANY[name], tuple(n % 9 for n in shape), seed, "int32 float32 float64 uint32 int64")
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("name", FILLED)
 @settings(max_examples=2)
 @given(data=st.data(), shape=shapes(1, 3), seed=seeds())

@@ -136,6 +136,7 @@ def test_tolerances_are_arrays_too(gpu: vc.Runtime) -> None:
 RULES = "auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges"
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("limits", [None, (0, 2)])
 def test_rules_for_the_bins_of_histograms(gpu: vc.Runtime, rule: Any, limits: Any) -> None:

@@ -102,11 +102,13 @@ def is_unplanned(text: str, names: Any, launches: list[bool]) -> bool:
     return launches not in ([], [True])
 
 
+@pytest.mark.rotates
 def test_functions_launch_by_plans(names: arguments.Names, launches: list[bool]) -> None:
     planned_ones = [text for text in TEXTS if name_of(text) not in EXCEPTIONS and not text.startswith("random.")]
     assert not [text for text in planned_ones[::SHARE] if is_unplanned(text, names, launches)]
 
 
+@pytest.mark.rotates
 def test_exceptions_are_functions_that_launch_without_plans(names: arguments.Names, launches: list[bool]) -> None:
     texts: dict[str, list[str]] = {name: [] for name in EXCEPTIONS}
     for text in TEXTS:

@@ -93,6 +93,7 @@ def test_errors_of_long_sums_are_small(gpu: vc.Runtime, m: int, k: int, n: int) 
     check(gpu.array(a) @ gpu.array(b), np.matmul(*exact(a, b)), "float32", k, 2)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("shapes", [((66_000, 2, 2), (66_000, 2, 3)), ((2, 2), (66_000, 2, 3))])
 def test_more_matrices_than_a_grid_has_groups(gpu: vc.Runtime, shapes: tuple[tuple[int, ...], ...]) -> None:
     a, b = (filled(shape, "int32") for shape in shapes)

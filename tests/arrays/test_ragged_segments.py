@@ -42,6 +42,7 @@ def test_sorts(gpu: vc.Runtime, data: Any, seed: int) -> None:
     np.testing.assert_array_equal(segments.sort(array, offsets, descending=down).numpy(), x[expected])
 
 
+@pytest.mark.rotates
 @pytest.mark.poor
 @pytest.mark.parametrize("part", [32, 64])
 @given(data=st.data(), seed=seeds())

@@ -110,6 +110,7 @@ def require_same(got: list[np.ndarray[Any, Any]], expected: list[np.ndarray[Any,
         assert one.tobytes() == right.tobytes()
 
 
+@pytest.mark.rotates
 @given(program=PROGRAMS, seed=st.integers(0, 3))
 @settings(
     max_examples=max(8, settings().max_examples // 4), suppress_health_check=[HealthCheck.function_scoped_fixture]

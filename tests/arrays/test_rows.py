@@ -136,6 +136,7 @@ def check_join(gpu: vc.Runtime, left: list[HostArray], right: list[HostArray]) -
     np.testing.assert_array_equal(rows.isin(*arrays).numpy(), np.array([key in known for key in keys(left)], bool))
 
 
+@pytest.mark.rotates
 @given(data=st.data(), seed=seeds())
 def test_joins(gpu: vc.Runtime, data: Any, seed: int) -> None:
     """Duplicates on both sides, and rows without a partner."""

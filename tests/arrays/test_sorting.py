@@ -88,6 +88,7 @@ def test_every_dtype_by_digits(gpu: vc.Runtime, by_digits: None, dtype: str) -> 
     check_sorts(gpu, x)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 64, 65, 200])
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("most_groups", [65535, 4])

@@ -35,6 +35,7 @@ def require_type(gpu: vc.Runtime, dtype: str) -> None:
         pytest.skip(f"no {dtype}")
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("lengths", [(1024, 512), (4096, 2048, 1024, 512)], ids=["short parts", "long parts"])
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ QS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_quantiles_have_numpys_dtype(gpu: vc.Runtime, dtype: str) -> None:
     host = np.array([3, 1, 4, 1.5, 9, 2.25], dtype)

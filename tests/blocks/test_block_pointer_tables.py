@@ -52,6 +52,7 @@ def grouped_matmul_by_descriptors(group_a_ptrs, group_b_ptrs, group_c_ptrs, grou
         last_problem_end = last_problem_end + num_tiles
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize(("dtype", "split"), [("float32", False), ("float32", True), ("float16", False)])
 @pytest.mark.parametrize("program", [grouped_matmul, grouped_matmul_by_descriptors], ids=["pointers", "descriptors"])
 def test_grouped_products(

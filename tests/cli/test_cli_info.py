@@ -106,6 +106,7 @@ def test_the_environment_chooses_and_the_option_overrides_it(vk: Run, monkeypatc
     assert vk("info", "--device", "0").status == 0
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("wanted", ["llvm", "SWIFT", "0", "1"])
 def test_of_two_drivers_one_is_chosen(
     vk_done: Callable[..., Done], all_drivers_env: dict[str, str], wanted: str

@@ -81,6 +81,7 @@ def applied(function: Callable[..., Any], args: list[Any]) -> None:
     np.testing.assert_allclose(out, expected, rtol=1e-11, atol=1e-12, err_msg=function.__name__)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("module", [math, cmath, operator, np], ids=lambda module: module.__name__)
 def test_functions_of_modules(module: Any) -> None:
     for own, name, args in CASES:
@@ -123,6 +124,7 @@ def extremes(kind: Any) -> list[int]:
     return [*{low, 0, 1, high // 2, high}]
 
 
+@pytest.mark.rotates
 def test_integers_of_any_types_compare_by_value() -> None:
     @cuda.jit
     def kernel(a, b, out):

@@ -85,6 +85,7 @@ def test_opening_fails_at_every_call(staging: bool) -> None:
                 faults.armed = None
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
 def test_working_fails_at_every_call(staging: bool, times: int) -> None:

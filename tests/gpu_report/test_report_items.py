@@ -72,6 +72,7 @@ ITEMS = (
 )  # fmt: skip
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize(("module", "name"), ITEMS)
 def test_items_are_right_on_this_device(gpu: vc.Runtime, module: str, name: str) -> None:
     session = Session(None)

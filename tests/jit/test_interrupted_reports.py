@@ -77,6 +77,7 @@ class World:
         assert not self.runtime.scheduler.callbacks
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
 @pytest.mark.parametrize("use", USES)
 def test_ctrl_c_at_any_moment(use: str, staging: bool) -> None:

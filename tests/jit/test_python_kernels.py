@@ -439,6 +439,7 @@ def add_step(x):
         x[i] += step
 
 
+@pytest.mark.rotates
 @pytest.mark.device_only
 def test_constants_that_come_again_are_compiled_but_kept_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     x = gpu.zeros(4, np.int32)

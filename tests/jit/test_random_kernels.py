@@ -34,12 +34,14 @@ def _few(n: int) -> settings:
 _RANDOM = st.randoms(use_true_random=True)
 
 
+@pytest.mark.rotates
 @_few(50)
 @given(random=_RANDOM)
 def test_random_programs(own: vc.Runtime, random: Random) -> None:
     assume(CHECKS["programs"](own, lambda kernel: kernel, random) == SAME)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("kind", ["integers", "groups", "warps", "formulas", "files"])
 @_few(10)
 @given(random=_RANDOM)

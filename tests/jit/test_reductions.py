@@ -102,6 +102,7 @@ def test_more_groups_than_fit_along_x(gpu: vc.Runtime) -> None:
     assert np.array_equal(total(gpu.array(wide), axis=0).numpy(), wide.sum(0, np.int32))
 
 
+@pytest.mark.rotates
 def test_more_than_the_device_binds(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a binding has 1 MiB at most: the same, in windows."""
     x = gpu.array(np.random.default_rng(0).integers(0, 2**32, 1_500_001, np.uint32))

@@ -219,6 +219,7 @@ def of_all_memories(x, out):
         out[i, 3] = TABLE[i % 5]
 
 
+@pytest.mark.rotates
 def test_numbers_in_other_memory(lacking: vc.Runtime) -> None:
     x, expected = random_bits(130, "int16", 7), np.zeros((130, 4), np.float32)
     out = lacking.zeros((130, 4))

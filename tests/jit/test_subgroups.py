@@ -78,6 +78,7 @@ INTEGERS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
 FLOATS = "float16 float32 float64".split()
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
 @pytest.mark.parametrize("name", UFUNCS)
 def test_reductions(gpu: vc.Runtime, name: str, dtype: str) -> None:
@@ -101,6 +102,7 @@ def test_reductions(gpu: vc.Runtime, name: str, dtype: str) -> None:
         assert np.array_equal(picked.numpy()[some], np.full(len(some), ufunc.reduce(array[some], dtype=dtype)))
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("dtype", INTEGERS + FLOATS)
 @pytest.mark.parametrize("name", "add mul min max".split())
 def test_scans(gpu: vc.Runtime, name: str, dtype: str) -> None:
@@ -170,6 +172,7 @@ def test_votes_of_those_that_come(gpu: vc.Runtime) -> None:
             assert result[member].tolist() == expected
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
 def test_shuffles(gpu: vc.Runtime, dtype: str) -> None:
     n = gpu.device.physical.subgroup_size

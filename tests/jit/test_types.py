@@ -84,6 +84,7 @@ def arithmetic_of_numpy(x: Any, y: Any, shift: Any) -> tuple[Any, Any]:
     return np.stack(out, 1), np.stack([x < y, x >= y, x == y, x < 300, x >= -5000000000, x == 0], 1)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("name", INTEGERS)
 @given(data=st.data())
 def test_integer_arithmetic_is_numpys(gpu: vc.Runtime, name: str, data: st.DataObject) -> None:

@@ -69,6 +69,7 @@ def check(runtime: vc.Runtime, arrays: Any, bias: Any = 0, scale: float | None =
     np.testing.assert_allclose(result.numpy(), expected, rtol=0, atol=16 * max(eps, np.finfo(np.float64).eps))
 
 
+@pytest.mark.rotates
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.data(),

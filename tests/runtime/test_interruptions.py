@@ -135,6 +135,7 @@ USES: dict[str, Callable[[World], object]] = {
 }
 
 
+@pytest.mark.rotates
 @pytest.mark.queues
 @pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
 @pytest.mark.parametrize("use", USES)
@@ -145,6 +146,7 @@ def test_ctrl_c_at_every_moment(use: str, options: dict[str, Any]) -> None:
         world.close()
 
 
+@pytest.mark.rotates
 def test_ctrl_c_at_every_moment_of_a_first_call() -> None:
     with watched():
         world = World()
@@ -369,6 +371,7 @@ print(runtime.closed)
 """
 
 
+@pytest.mark.rotates
 def test_ctrl_c_gets_out_of_every_wait(run_python: Callable[..., Any]) -> None:
     done = run_python(LONG)
     assert done.stdout.split("\n")[:2] == [f"{[True] * 6} True", "True"], done.stderr
@@ -389,6 +392,7 @@ HANDLERS: list[Callable[[World, vc.Array], object]] = [
 ]
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
 @pytest.mark.parametrize("use", USES)
 def test_handlers_and_finalizers_that_use_the_runtime_do_no_harm(use: str, options: dict[str, Any]) -> None:

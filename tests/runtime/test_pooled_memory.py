@@ -224,6 +224,7 @@ def test_threads_share_the_pool(own: vc.Runtime) -> None:
     assert not wrong
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("options", [{}, {"timelines": 2}], ids=str)
 def test_ctrl_c_at_any_moment_loses_no_memory(options: dict[str, Any]) -> None:
     with watched(), open_runtime(**options) as gpu:

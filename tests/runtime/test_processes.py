@@ -218,6 +218,7 @@ gpu.close()
 }
 
 
+@pytest.mark.rotates
 @pytest.mark.every_driver
 @needs_fork
 @pytest.mark.parametrize("opened", OPENED)

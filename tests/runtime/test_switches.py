@@ -31,6 +31,7 @@ PAIRS = (
 )  # fmt: skip
 
 
+@pytest.mark.rotates
 def test_pairs_of_programs_give_the_results_of_one_order() -> None:
     """All pairs, and programs that are interrupted, are for `make switches`."""
     only = ",".join((*PAIRS, "interrupted_profile"))

@@ -31,6 +31,7 @@ def module(*words: int, version: int = 0x00010300, bound: int = 10) -> bytes:
     return struct.pack(f"={5 + len(words)}I", MAGIC, version, 0, bound, 0, *words)
 
 
+@pytest.mark.rotates
 def test_words_give_the_parsed_bytes_back(corpus: dict[str, bytes]) -> None:
     for name, data in corpus.items():
         assert Module.parse(data).words() == data, name

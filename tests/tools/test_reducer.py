@@ -159,6 +159,7 @@ def test_a_hang_that_the_whole_limit_does_not_confirm_is_reduced_anew(subject: r
     assert codes(reduce_kernel._reduced(subject, fault)) == ["xor", "store"]
 
 
+@pytest.mark.rotates
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_faults_are_told_from_each_other(gpu: vc.Runtime, subject: reduce_kernel.Subject, tmp_path: Path) -> None:
     (tmp_path / "plants.py").write_text(PLANTS)
@@ -351,6 +352,7 @@ def test_a_workgroup_in_disorder_is_undefined(neighbouring: reduce_kernel.Subjec
         reduce_kernel.expected(neighbouring, function)
 
 
+@pytest.mark.rotates
 def test_a_wrong_result_of_a_workgroup_is_reduced_by_nine_tenths(
     gpu: vc.Runtime, neighbouring: reduce_kernel.Subject
 ) -> None:
