@@ -212,6 +212,8 @@ class Compiler(Context):
 
     def attribute(self, base: Any, name: str) -> Any:
         """Returns an attribute of a value."""
+        if isinstance(base, Row):
+            base = self.part(base.array, base.indices)
         if isinstance(base, ArrayValue) and base.item is None and name in ("shape", "size", "ndim", "dtype"):
             if name == "shape":
                 return tuple([self.arrays.extent(base, axis) for axis in range(base.ndim)])
@@ -231,7 +233,7 @@ class Compiler(Context):
             return getattr(base, name)
         if is_named(type(base)):
             return field_of(base, name)
-        if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Record, Row, tuple, *PLAIN)):
+        if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Record, tuple, *PLAIN)):
             return self.evaluator.captured_value(base, name, f"{type(base).__name__}.{name}")
         has = (
             "an array has shape, size, ndim, dtype, view and reductions, as sum"
