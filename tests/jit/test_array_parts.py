@@ -68,7 +68,9 @@ def rows(x, out):
     i = vc.global_id(0)
     if i < out.size:
         row = x[i, 0:]
-        out[i] = row.sum() - x[i].size * x[i].mean() + x[i, :i].sum() + x[i].max() - row.max() + x[i].shape[0] - x[i].ndim
+        out[i] = (
+            row.sum() - x[i].size * x[i].mean() + x[i, :i].sum() + x[i].max() - row.max() + x[i].shape[0] - x[i].ndim
+        )
 
 
 def test_reductions_of_rows(gpu):
