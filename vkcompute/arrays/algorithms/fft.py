@@ -299,7 +299,8 @@ def _multiply_in_parts(x: Array, y: Array, out: Array, scale: float) -> None:
     n_items = x.size // 2
     if n_items > 1 and exceeds_reach(x, y, out):
         for half in halves(n_items):
-            _multiply_in_parts(*[array[2 * half.start : 2 * half.stop] for array in (x, y, out)], scale)
+            part = slice(2 * half.start, 2 * half.stop)
+            _multiply_in_parts(x[part], y[part], out[part], scale)
     else:
         launch(_multiply, n_items, x, y, out, n_items, scale)
 
