@@ -111,3 +111,19 @@ def test_arrays_in_a_tuple_are_exchanged(gpu):
         exchanged[1, 8](gpu.array(x), out, n)
         pair = [x, 10 * x][:: -1 if (x[:n] % 2).sum() % 2 else 1]
         assert np.array_equal(out.numpy(), pair[0] - pair[1][::-1])
+
+
+@pytest.mark.device_only
+def test_slices_of_a_choice_belong_to_their_branch(gpu):
+    @vc.kernel
+    def sliced(a, b, out, n):
+        source = a if out[0] > 0 else b
+        row = source[1:]
+        for k in range(n):
+            row = source[k:]
+        out[0] = row[1]
+
+    with pytest.raises(
+        vc.KernelError, match=r"the array a \(.*\) or the array b .* on another; index the arrays where"
+    ):
+        sliced[1, 1](gpu.array(X), gpu.array(Y), gpu.zeros(1), 3)

@@ -16,7 +16,7 @@ from vkcompute.jit.frontend.array_views import View
 from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import TypeRules
-from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, Vector, like
+from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, Vector, describe, like
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,6 +73,9 @@ class ArrayChoices:
             arrays = tuple(dict.fromkeys([*_arrays_of(one), *_arrays_of(other)]))
             forms = {(array.element, array.ndim) for array in arrays}
             if not _arrays_of(one) or not _arrays_of(other) or len(forms) > 1:
+                text = f"{_described(one)} on one path and {_described(other)} on another"
+                if isinstance(one, ChoiceKind) or isinstance(other, ChoiceKind):
+                    raise UnsupportedError(f"{text}; index the arrays where one is chosen") from None
                 raise
             return ChoiceKind(arrays)
 
@@ -103,7 +106,8 @@ class ArrayChoices:
         """Returns any device values of a kind."""
         if is_plain(kind):
             return [value for part in kind for value in self.filler(part)]
-        return [self.numbers.builder.const(0, INT32)] if isinstance(kind, ChoiceKind) else self.numbers.filler(kind)
+        is_choice = isinstance(kind, ChoiceKind) and bool(_arrays_of(kind))
+        return [self.numbers.builder.const(0, INT32)] if is_choice else self.numbers.filler(kind)
 
     def is_same(self, one: Any, other: Any) -> bool:
         """True if both values are one constant."""
@@ -113,6 +117,10 @@ class ArrayChoices:
 def is_plain(value: Any) -> bool:
     """True for a tuple of values or kinds, which is no single number."""
     return isinstance(value, tuple) and not isinstance(value, (Vector, Complex))
+
+
+def _described(kind: Any) -> str:
+    return " or ".join(map(describe, kind.arrays)) if isinstance(kind, ChoiceKind) else describe(kind)
 
 
 def _has_choice(value: Any) -> bool:
