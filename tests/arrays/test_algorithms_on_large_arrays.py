@@ -185,14 +185,20 @@ def test_an_index_out_of_range_is_refused_beyond_the_bindings_of_a_launch(poor: 
         poor.array(_Y)[poor.array(indices)].numpy()
 
 
-@pytest.mark.parametrize(("n", "is_taken"), [(512, True), (525, False), (251, True), (257, False)])
-def test_a_transform_of_one_row_reaches_as_many_numbers_as_a_binding_holds(
-    poor: vc.Runtime, n: int, is_taken: bool
-) -> None:
-    """Of other lengths than products of 2, 3, 5 and 7, half as many."""
-    x = _Y[:n].astype(np.complex64)
-    if is_taken:
-        np.testing.assert_allclose(vnp.fft.fft(poor.array(x)).numpy(), np.fft.fft(x), atol=1e-4)
-    else:
-        with pytest.raises(ValueError, match=r"takes? \d+ bindings of 4096 bytes each; .* pass parts of the arrays"):
-            vnp.fft.fft(poor.array(x))
+@pytest.mark.parametrize("n", [512, 525, 251, 257, 1009, 1372, 1500])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "hfft"])
+def test_a_transform_of_one_row_reaches_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name: str, n: int) -> None:
+    """Lengths that a launch reaches, and beyond: products of 2, 3, 5 and 7, primes, even and odd ones."""
+    function, back = (getattr(vnp.fft, of) for of in (name, {"rfft": "irfft", "hfft": "ihfft"}.get(name, "fft")))
+    x = _Y[:n] if name == "rfft" else (_Y[:n] + 1j * _Y[::-1][:n]).astype(np.complex64)
+    result = function(poor.array(x))
+    expected = getattr(np.fft, name)(x.astype(np.complex128 if name != "rfft" else np.float64))
+    np.testing.assert_allclose(result.numpy(), expected, atol=1e-6 * np.abs(expected).max(), rtol=0)
+    if name == "rfft":
+        np.testing.assert_allclose(back(result, n).numpy(), x, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [700, 1009])
+def test_a_transform_of_one_row_of_doubles_reaches_beyond_the_bindings_of_a_launch(poor: vc.Runtime, n: int) -> None:
+    x = _Y[:n].astype(np.float64) * (1 + 2j)
+    np.testing.assert_allclose(vnp.fft.fft(poor.array(x)).numpy(), np.fft.fft(x), atol=1e-13, rtol=1e-12)

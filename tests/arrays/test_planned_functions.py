@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "scripts"
 
 import arguments
 from argument_calls import ARRAYS, CALLS
+from runtimes import most_buffers
 
 pytestmark = pytest.mark.device_only
 
@@ -48,6 +49,8 @@ SEVERAL = "two lazy results, each computed by a launch of its own plan when it i
 EXCEPTIONS = {name: reason for reason, names in (LENGTHS, CHECKS, REPEATS, GIVEN, SEVERAL) for name in names.split()}
 """Functions whose launches are no plan of the call. Draws are others: each takes another place in the sequence."""
 REFUSED = "geomspace("  # takes no axis, which its call has
+PACKED = "add(v, w, out=out, where=b)"
+"""Four arrays, of which a device that binds four buffers, one of them for loops, copies some, outside of plans."""
 TEXTS = [
     text for text in CALLS.strip().splitlines() if "(" in text and "np." not in text and not text.startswith(REFUSED)
 ]
@@ -103,9 +106,10 @@ def is_unplanned(text: str, names: Any, launches: list[bool]) -> bool:
 
 
 @pytest.mark.rotates
-def test_functions_launch_by_plans(names: arguments.Names, launches: list[bool]) -> None:
+def test_functions_launch_by_plans(gpu: vc.Runtime, names: arguments.Names, launches: list[bool]) -> None:
     planned_ones = [text for text in TEXTS if name_of(text) not in EXCEPTIONS and not text.startswith("random.")]
-    assert not [text for text in planned_ones[::SHARE] if is_unplanned(text, names, launches)]
+    unplanned = [text for text in planned_ones[::SHARE] if is_unplanned(text, names, launches)]
+    assert {*unplanned} <= ({PACKED} if most_buffers(gpu) < 5 else {*()})
 
 
 @pytest.mark.rotates

@@ -61,6 +61,24 @@ def test_casts_round_as_ml_dtypes_does(gpu: vc.Runtime, name: str) -> None:
         assert same(dtypes.numbers_of(dtypes.host_cast(numbers, dtypes.small_float(name))), expected)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_casts_of_float64_round_once(gpu: vc.Runtime, name: str) -> None:
+    """Beside a number halfway between two, which a rounding to float32 first would reach."""
+    wanted = np.dtype(getattr(ml_dtypes, name))
+    codes = np.arange(1, 1 << 8 * wanted.itemsize - 1).astype(f"u{wanted.itemsize}").view(wanted).astype(np.float64)
+    low, high = codes[:-1], codes[1:]
+    normal = np.isfinite(low) & np.isfinite(high) & (low >= 2.0**-120)
+    low, high = low[normal], high[normal]
+    middle = (low + high) / 2
+    for near, expected in ((np.nextafter(middle, 0), low), (np.nextafter(middle, np.inf), high)):
+        numbers = np.concatenate([near, -near])
+        assert same(gpu.array(numbers).astype(name).astype(np.float64).numpy(), np.concatenate([expected, -expected]))
+        assert same(
+            dtypes.numbers_of(dtypes.host_cast(numbers, dtypes.small_float(name))),
+            np.concatenate([expected, -expected]),
+        )
+
+
 CASES: dict[str, Callable[[Any, Any], Any]] = {
     "x + y": lambda x, y: x + y, "x * y": lambda x, y: x * y, "x / y": lambda x, y: x / y, "x - 3": lambda x, y: x - 3,
     "-x": lambda x, y: -x, "sqrt": lambda x, y: np.sqrt(abs(x)), "maximum": lambda x, y: np.maximum(x, y),

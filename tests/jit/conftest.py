@@ -22,7 +22,7 @@ from vkcompute.spirv.reflection import reflect
 from vkcompute.spirv.validation import validate
 
 _SIMULATED = """
-    algorithms array_parts complex_kernels composite_arguments early_returns float_atomics
+    algorithms array_choices array_parts complex_kernels composite_arguments early_returns float_atomics
     graph_and_image_algorithms language named_values odd_kernels printing private_arrays python_ints
     python_kernels records remainders sequences shared_sizes statements subgroups types vectors warps workgroup
 """.split()

@@ -68,13 +68,15 @@ def rows(x, out):
     i = vc.global_id(0)
     if i < out.size:
         row = x[i, 0:]
-        out[i] = row.sum() - row.size * row.mean() + x[i, :i].sum()
+        out[i] = (
+            row.sum() - x[i].size * x[i].mean() + x[i, :i].sum() + x[i].max() - row.max() + x[i].shape[0] - x[i].ndim
+        )
 
 
 def test_reductions_of_rows(gpu):
     out = gpu.zeros(5)
     rows(gpu.array(X), out)
-    assert np.allclose(out.numpy(), [X[i, :i].sum() for i in range(5)], atol=1e-4)
+    assert np.allclose(out.numpy(), [X[i, :i].sum() + X.shape[1] - 1 for i in range(5)], atol=1e-4)
 
 
 @vc.kernel(local_size=4)

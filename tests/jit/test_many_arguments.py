@@ -226,6 +226,41 @@ def test_arrays_with_atomic_operations_of_several_types_share_a_binding(small: v
     assert e.tolist() == [*range(7, 71)]
 
 
+@vc.kernel
+def counted_in_small_types(x, a, b, c, d, e, f, g):
+    i = vc.global_id(0)
+    vc.atomic.add(a, i % 5, vc.uint8(i))
+    vc.atomic.min(b, i % 3, vc.int8(-i))
+    vc.atomic.add(c, i % 7, vc.int16(i))
+    vc.atomic.add(d, i % 2, vc.float16(0.5))
+    vc.atomic.max(e, 1, vc.float32(i))
+    vc.atomic.add(f, 0, x[i])
+    g[i] = vc.uint8(i)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_arrays_with_atomic_operations_on_parts_of_words_share_a_binding(small: vc.Runtime, is_shared: bool) -> None:
+    """Arrays that begin within a word of one buffer, too: what is beside them stays."""
+    dtypes = "int32", "uint8", "int8", "int16", "float16", "float32", "int32", "uint8"
+    memory, i = small.full(2000, 9, np.uint8), np.arange(64)
+    arrays = [small.zeros(64, dtype) for dtype in dtypes]
+    if is_shared:
+        arrays[1], arrays[2], arrays[7] = memory[3:67], memory[101:165].view(np.int8), memory[1001:1065]
+        for n in (1, 2, 7):
+            arrays[n].fill(0)
+    arrays[0].fill(2)
+    counted_in_small_types[1, 64](*arrays)
+    _, a, b, c, d, e, f, g = [array.numpy() for array in arrays]
+    assert a[:6].tolist() == [*[int(i[k::5].sum()) % 256 for k in range(5)], 0]
+    assert b[:4].tolist() == [-63, -61, -62, 0]
+    assert c[:8].tolist() == [*[int(i[k::7].sum()) for k in range(7)], 0]
+    assert (d[:3].tolist(), e[:2].tolist(), f[:2].tolist()) == ([16, 16, 0], [0, 63], [128, 0])
+    assert g.tolist() == i.tolist()
+    if is_shared:
+        rest = np.delete(memory.numpy(), [*range(3, 67), *range(101, 165), *range(1001, 1065)])
+        assert (rest == 9).all()
+
+
 def test_a_failure_among_arrays_with_atomic_operations(small: vc.Runtime) -> None:
     """The buffer for reports, which has atomic operations, too, is in no pack: the launch itself fails."""
     counting = kernel_of(ARRAYS, [f"vc.atomic.add({each}, i + 1, 1)" for each in ARRAYS], check_bounds=True)

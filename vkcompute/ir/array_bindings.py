@@ -15,6 +15,7 @@ from vkcompute.ir.function import Function, Op, Value, walk
 from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split, view_of
 from vkcompute.ir.memory_views import merge_views
 from vkcompute.ir.rewriting import expand
+from vkcompute.ir.small_atomics import expand_small_atomics
 from vkcompute.ir.target import Target
 from vkcompute.ir.types import BOOL, UINT32, Type, element_of, vector
 
@@ -31,12 +32,17 @@ def bind_arrays(
     Args:
         together: the arrays, by their indices, that are in one buffer, if the target requires packs.
     """
+    declared = {*function.buffers}
+    if not splits and excess_bindings(function, target) > 0:
+        expand_small_atomics(function)  # a pack holds their words; in place, one may begin within a word
+    apart = {at for at, memory in enumerate(function.buffers) if memory not in declared}
     arrays, accesses = [*function.buffers], [op for op in walk(function.body) if op.memory is not None]
     written = {op.memory for op in accesses if op.operation.writes}
     if splits:
         _split(function, {arrays[index]: (n, shift) for index, n, shift in splits})
     free = _free(function, arrays, accesses)
-    groups = _packed(function, target, free, [[arrays[index] for index in indices] for indices in together])
+    shared = [[arrays[index] for index in indices if index not in apart] for indices in together]
+    groups = _packed(function, target, free, shared)
     merge_views(function)
     packs = [
         Pack(tuple([(arrays.index(member), member in written, _index_bytes(member)) for member in group]), in_place)

@@ -2,7 +2,9 @@
 
 A length with the prime factors 2, 3, 5 and 7 takes a launch per factor, by Stockham's algorithm, which needs no
 reordering (C. Van Loan, Computational Frameworks for the Fast Fourier Transform, 1992, 1.7). Other transforms become a
-cyclic convolution (L. I. Bluestein, A linear filtering approach to the computation of the DFT, 1970).
+cyclic convolution (L. I. Bluestein, A linear filtering approach to the computation of the DFT, 1970). A row beyond the
+reach of a launch is a matrix, whose columns and rows are transformed (D. H. Bailey, FFTs in external or hierarchical
+memory, 1990).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.lines import axis_of, contiguous, launch
+from vkcompute.arrays.algorithms.lines import axis_of, contiguous, copy_into, launch
 from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -30,19 +32,22 @@ MOST = 2**26
 _copied = Elementwise("x * scale", "x, scale")
 
 
+def _root(k: Any, n: Any, out: Any) -> Any:
+    """Returns exp(-2 pi i k / n), from sines and cosines up to pi / 4, which are exact to about an ulp."""
+    octant, rest = 8 * k // n, 8 * k % n
+    is_odd = octant % 2 == 1
+    part = out.dtype.type(n - rest if is_odd else rest) / out.dtype.type(n)
+    angle = part * out.dtype.type(math.pi / 4)
+    x, y = np.cos(angle), np.sin(angle)
+    x, y = (y, x) if (octant + 1) // 2 % 2 == 1 else (x, y)
+    return -x if 2 <= octant < 6 else x, y if octant >= 4 else -y
+
+
 @kernel
-def _roots(out: Any, n_items: int, n: int) -> None:
-    """Computes exp(-2 pi i k / n), from sines and cosines up to pi / 4, which are exact to about an ulp."""
-    k = global_id(0)
-    if k < n_items:
-        octant, rest = 8 * k // n, 8 * k % n
-        is_odd = octant % 2 == 1
-        part = out.dtype.type(n - rest if is_odd else rest) / out.dtype.type(n)
-        angle = part * out.dtype.type(math.pi / 4)
-        x, y = np.cos(angle), np.sin(angle)
-        x, y = (y, x) if (octant + 1) // 2 % 2 == 1 else (x, y)
-        out[2 * k] = -x if 2 <= octant < 6 else x
-        out[2 * k + 1] = y if octant >= 4 else -y
+def _roots(out: Any, n_items: int, first: int, n: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        out[2 * i], out[2 * i + 1] = _root(first + i, n, out)
 
 
 def _times(a: Any, b: Any, c: Any, d: Any) -> Any:
@@ -96,17 +101,28 @@ def _stage(radix: int) -> PythonKernel:
 
 
 @kernel
-def _chirp(roots: Any, out: Any, n_items: int, n: int, sign: int) -> None:
-    """Computes exp(-pi i k**2 / n) by roots of order 2 n."""
-    k = global_id(0)
-    if k < n_items:
+def _turn(x: Any, n_items: int, first: int, n: int, n_columns: int, sign: int) -> None:
+    """Multiplies the elements (i, j) of a matrix by the roots i * j of order n."""
+    i = global_id(0)
+    if i < n_items:
+        row, column = (first + i) // n_columns, (first + i) % n_columns
+        u, v = _root(row * column, n, x)
+        x[2 * i], x[2 * i + 1] = _times(x[2 * i], x[2 * i + 1], u, v * sign)
+
+
+@kernel
+def _chirp(out: Any, n_items: int, first: int, n: int, sign: int) -> None:
+    """Computes exp(-pi i k**2 / n) as a root of order 2 n."""
+    i = global_id(0)
+    if i < n_items:
+        k = first + i
         square, term, order = np.uint32(0), np.uint32(k), np.uint32(2 * n)
         for bit in range(28):
             if (k >> bit) & 1 == 1:
                 square = (square + term) % order
             term = (term + term) % order
-        at = 2 * np.int32(square)
-        out[2 * k], out[2 * k + 1] = roots[at], roots[at + 1] * sign
+        u, v = _root(np.int32(square), 2 * n, out)
+        out[2 * i], out[2 * i + 1] = u, v * sign
 
 
 @kernel
@@ -140,6 +156,14 @@ def _convolve(x: Any, y: Any, n_items: int, n: int) -> None:
     if i < n_items:
         at = 2 * (i % n)
         x[2 * i], x[2 * i + 1] = _times(x[2 * i], x[2 * i + 1], y[at], y[at + 1])
+
+
+@kernel
+def _multiply(x: Any, y: Any, out: Any, n_items: int, scale: float) -> None:
+    i = global_id(0)
+    if i < n_items:
+        u, v = _times(x[2 * i], x[2 * i + 1], y[2 * i], y[2 * i + 1])
+        out[2 * i], out[2 * i + 1] = u * scale, v * scale
 
 
 @kernel
@@ -220,19 +244,70 @@ def _transform(x: Array, out: Array, n: int, *, inverse: bool, scale: float) -> 
     row, rows = (count * 2 * length * x.dtype.itemsize for count in (1, n_rows))
     if n == 1:
         _copied(x, scale, out=out)
-    elif n_rows > 1 and bytes_exceed_reach(x, rows, row, rows):
+    elif not bytes_exceed_reach(x, rows, row, rows):
+        if is_product:
+            _by_factors(x, out, n, factors, _roots_of(x, n), inverse=inverse, scale=scale)
+        else:
+            _by_convolution(x, out, n, inverse=inverse, scale=scale)
+    elif n_rows > 1:
         for half in halves(n_rows):
             some, target = (array.reshape(n_rows, -1)[half].reshape(-1) for array in (x, out))
             _transform(some, target, n, inverse=inverse, scale=scale)
-    elif is_product:
-        _by_factors(x, out, n, factors, _roots_of(x, n), inverse=inverse, scale=scale)
     else:
-        _by_convolution(x, out, n, inverse=inverse, scale=scale)
+        (_as_matrix if is_product else _by_long_convolution)(x, out, n, inverse=inverse, scale=scale)
+
+
+def _as_matrix(x: Array, out: Array, n: int, *, inverse: bool, scale: float) -> None:
+    """Transforms a row beyond the reach of a launch by its columns and rows as a matrix, the squarest that it fills."""
+    n_rows = max(count for count in range(1, math.isqrt(n) + 1) if n % count == 0)
+    columns = fft(x.reshape(n_rows, -1, 2), 0, inverse=inverse)
+    _launch_in_parts(_turn, columns.reshape(-1), 0, n, n // n_rows, -1 if inverse else 1)
+    rows = fft(columns, 1, inverse=inverse, scale=scale)
+    copy_into(rows.transpose(1, 0, 2), out.reshape(-1, n_rows, 2))
+
+
+def _by_long_convolution(x: Array, out: Array, n: int, *, inverse: bool, scale: float) -> None:
+    """Transforms a row beyond the reach of a launch, as `_by_convolution` does."""
+    length, sign = _convolved(n), -1 if inverse else 1
+    chirp = temporary(x.runtime, 2 * n, x.dtype)
+    rows, response, spectrum, other = (temporary(x.runtime, 2 * length, x.dtype) for _ in range(4))
+    _launch_in_parts(_chirp, chirp, 0, n, sign)
+    response.fill(0)
+    _launch_in_parts(_chirp, response[: 2 * n], 0, n, -sign)
+    copy_into(response.reshape(-1, 2)[n - 1 : 0 : -1], response.reshape(-1, 2)[length - n + 1 :])
+    rows.fill(0)
+    _multiply_in_parts(x, chirp, rows[: 2 * n], 1.0)
+    _transform(response, spectrum, length, inverse=False, scale=1.0)
+    _transform(rows, other, length, inverse=False, scale=1.0)
+    _multiply_in_parts(spectrum, other, rows, 1.0)
+    _transform(rows, response, length, inverse=True, scale=1.0 / length)
+    _multiply_in_parts(response[: 2 * n], chirp, out, scale)
+
+
+def _launch_in_parts(program: PythonKernel, x: Array, first: int, *sizes: int) -> None:
+    """Launches a kernel on pairs, of which the first has this number, or on as many as a launch reaches."""
+    n_items = x.size // 2
+    if n_items > 1 and exceeds_reach(x):
+        for half in halves(n_items):
+            _launch_in_parts(program, x[2 * half.start : 2 * half.stop], first + half.start, *sizes)
+    else:
+        launch(program, n_items, x, n_items, first, *sizes)
+
+
+def _multiply_in_parts(x: Array, y: Array, out: Array, scale: float) -> None:
+    """Stores the products of pairs, times `scale`."""
+    n_items = x.size // 2
+    if n_items > 1 and exceeds_reach(x, y, out):
+        for half in halves(n_items):
+            part = slice(2 * half.start, 2 * half.stop)
+            _multiply_in_parts(x[part], y[part], out[part], scale)
+    else:
+        launch(_multiply, n_items, x, y, out, n_items, scale)
 
 
 def _roots_of(x: Array, n: int) -> Array:
     roots = temporary(x.runtime, 2 * n, x.dtype)
-    launch(_roots, n, roots, n, n)
+    launch(_roots, n, roots, n, 0, n)
     return roots
 
 
@@ -256,7 +331,7 @@ def _by_convolution(x: Array, out: Array, n: int, *, inverse: bool, scale: float
     runtime, n_rows = x.runtime, x.size // (2 * n)
     length = _convolved(n)
     chirp = temporary(runtime, 2 * n, x.dtype)
-    launch(_chirp, n, _roots_of(x, 2 * n), chirp, n, n, -1 if inverse else 1)
+    launch(_chirp, n, chirp, n, 0, n, -1 if inverse else 1)
     roots, factors = _roots_of(x, length), _factors(length)
     response, spectrum = (temporary(runtime, 2 * length, x.dtype) for _ in range(2))
     launch(_filter, length, chirp, response, length, n)
@@ -311,6 +386,20 @@ def _complete(x: Array, out: Array) -> None:
     if n_rows > 1 and exceeds_reach(x, out):
         for half in halves(n_rows):
             _complete(x[half], out[half])
+    elif n_rows and exceeds_reach(x, out):
+        _complete_long(x[0], out[0])
     else:
         n_items = out.size // 2
         launch(_mirror, n_items, x.reshape(-1), out.reshape(-1), n_items, out.shape[1], x.shape[1])
+
+
+def _complete_long(x: Array, out: Array) -> None:
+    """Stores the whole transform of a row of real numbers that is beyond the reach of a launch."""
+    n = len(out)
+    n_first = n // 2 + 1
+    copy_into(x[:n_first], out[:n_first])
+    copy_into(x[n - n_first : 0 : -1], out[n_first:])
+    _copied(out[n_first:, 1], -1.0, out=out[n_first:, 1])
+    out[:1, 1].fill(0)
+    if n % 2 == 0:
+        out[n // 2 : n_first, 1].fill(0)

@@ -14,7 +14,6 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.compat.numba import part_functions as parts
-from vkcompute.compat.numba.array_choices import ArrayChoice, ArrayChoices, chosen
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.kernel_names import NAMES, Readable
 from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, unrolled
@@ -171,10 +170,9 @@ class NumbaKernels(Compiler):
     ) -> None:
         super().__init__(function, rules, evaluator, host, self._arrays)
         self.compare, self.binary, self.unary = self._compare, self._binary, self._unary
-        self.selected = self._selected
         self.evaluator.flow.assumes_zero = True
         self.evaluator.most_levels = _MOST_LEVELS
-        choices = MemberChoices(ArrayChoices(self.numbers), self.builder)
+        choices = MemberChoices(self.choices, self.builder)
         self.kind_of_variable, self.joined, self.filler = choices.kind_of_variable, choices.joined, choices.filler
         self.packed, self.unpacked = choices.packed, choices.unpacked
         self.dynamic: dict[Any, ArrayValue] = {}
@@ -233,12 +231,12 @@ class NumbaKernels(Compiler):
         truth = self.arithmetic.compare(sign, self._beside(one, other), self._beside(other, one))
         return self._opaque(truth, one, other)
 
-    def _selected(self, truth: Value, one: Any, other: Any) -> Any:
+    def selected(self, truth: Value, one: Any, other: Any) -> Any:
         """Returns one of two values; one of two arrays or members as a variable that is either."""
-        if isinstance(one, (ArrayValue, ArrayChoice, MemberChoice)) or is_member(one):
+        if isinstance(one, MemberChoice) or is_member(one):
             e = self.evaluator
             return e.flow.choose(truth, lambda: one, lambda: other, e.here(e.node))
-        return self.arithmetic.selected(truth, one, other)
+        return super().selected(truth, one, other)
 
     def _opaque(self, truth: Any, *operands: Any) -> Any:
         """Returns a comparison of device values as one whose result is not constant, so that both branches are typed.
@@ -279,8 +277,6 @@ class NumbaKernels(Compiler):
         """Returns an element, or a view."""
         if isinstance(base, EnumMeta) and isinstance(index, str):
             return base[index]
-        if isinstance(base, ArrayChoice):
-            return chosen(self, base, lambda array: self.item(array, index))
         indices = along(index)
         if isinstance(base, ArrayValue) and array_views.is_part(base, indices) and not isinstance(index, str):
             return array_views.part(self, base, indices)
@@ -298,18 +294,8 @@ class NumbaKernels(Compiler):
             self._end_if(outside, "IndexError", "tuple index out of range")
         return index
 
-    def assign(self, base: Any, index: Any, value: Any) -> None:
-        """Stores an element, or the elements of a view."""
-        if isinstance(base, ArrayChoice):
-            chosen(self, base, lambda array: self.assign(array, index, value))
-            return
-        super().assign(base, index, value)
-
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element what `change` makes of it."""
-        if isinstance(base, ArrayChoice):
-            chosen(self, base, lambda array: self.update(array, index, change))
-            return
         if isinstance(base, ArrayValue) and array_views.is_part(base, along(index)):
             raise UnsupportedError("an operator assigns to one element; write a for loop")
         super().update(base, index, change)
@@ -318,8 +304,6 @@ class NumbaKernels(Compiler):
 
     def attribute(self, base: Any, name: str) -> Any:
         """Returns an attribute of a value."""
-        if isinstance(base, ArrayChoice):
-            return chosen(self, base, lambda array: self.attribute(array, name))
         if isinstance(base, MemberChoice) and name == "value":
             return value_of(self, base)
         if isinstance(base, ArrayValue) and name in ARRAY_ATTRIBUTES:

@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from vkcompute.compat.numba.array_choices import ArrayChoices
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Builder, Value
+from vkcompute.jit.frontend.array_choices import ArrayChoices
 from vkcompute.jit.frontend.tuples import contains
 from vkcompute.jit.frontend.values import Kind, Number
 

@@ -29,6 +29,7 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Scalar
 from vkcompute.jit.frontend import array_views, complex_values
 from vkcompute.jit.frontend.arithmetic import Arithmetic
+from vkcompute.jit.frontend.array_choices import ArrayChoice, ArrayChoices, chosen
 from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.element_access import ElementAccess, indexed, is_sliced
@@ -44,7 +45,6 @@ from vkcompute.jit.frontend.intrinsics import (
     remedy_for,
 )
 from vkcompute.jit.frontend.item_types import ItemTypes
-from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.private_arrays import PrivateArrays
 from vkcompute.jit.frontend.ranges import Range
@@ -86,6 +86,7 @@ class Compiler(Context):
     Attributes:
         rules: as they are given.
         host: the language whose operators compute with parts of operands: this one, or the one that uses it.
+        choices: kinds of variables, with those of arrays; their methods are also the compiler's.
         numbers: convert numbers; their methods are also the compiler's.
         arithmetic: has the operators, which are also the compiler's.
         offsets: those of elements in the memory of a device.
@@ -119,7 +120,7 @@ class Compiler(Context):
     ) -> None:
         super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)))
         self.rules, self.host = rules, host or self
-        self._hold_numbers(NumberConversion(self.builder, rules, self.host))
+        self._hold_numbers(ArrayChoices(self.builder, rules, self.host))
         self._hold_operators(Arithmetic(self.numbers, self.evaluator.flow, self.call, self.loaded))
         report = partial(self.report, fails=True)
         self.offsets, self.item_types = DeviceOffsets(function, self.numbers, report), ItemTypes(rules)
@@ -131,14 +132,15 @@ class Compiler(Context):
         self.shared_arrays: dict[tuple[ast.AST, Scalar, tuple[int, ...]], ArrayValue] = {}
         self.leaves: list[Any] = []
 
-    def _hold_numbers(self, numbers: NumberConversion) -> None:
-        self.numbers = numbers
+    def _hold_numbers(self, choices: ArrayChoices) -> None:
+        self.choices = choices
+        self.numbers = numbers = choices.numbers
         self.kind, self.cast, self.converted = numbers.kind, numbers.cast, numbers.converted
         self.common_type, self.to_common_type = numbers.common_type, numbers.to_common_type
         self.index, self.widened = numbers.index, numbers.widened
-        self.kind_of_variable, self.kind_at_loop = numbers.kind_of_variable, numbers.kind_at_loop
-        self.joined, self.filler, self.is_same = numbers.joined, numbers.filler, numbers.is_same
-        self.packed, self.unpacked = numbers.packed, numbers.unpacked
+        self.kind_at_loop, self.is_same = numbers.kind_at_loop, choices.is_same
+        self.kind_of_variable, self.joined, self.filler = choices.kind_of_variable, choices.joined, choices.filler
+        self.packed, self.unpacked = choices.packed, choices.unpacked
         self.state, self.restore = numbers.state, numbers.restore
 
     def _hold_operators(self, arithmetic: Arithmetic) -> None:
@@ -147,7 +149,7 @@ class Compiler(Context):
         self.unary, self.compare = arithmetic.unary, arithmetic.compare
         self.truth, self.boolean = arithmetic.truth, arithmetic.boolean
         self.elementwise, self.element, self.where = arithmetic.elementwise, arithmetic.element, arithmetic.where
-        self.connected, self.known, self.selected = arithmetic.connected, arithmetic.known, arithmetic.selected
+        self.connected, self.known = arithmetic.connected, arithmetic.known
         self.demand_kind = arithmetic.demand_kind
 
     @property
@@ -173,8 +175,17 @@ class Compiler(Context):
 
     # -- elements, attributes and variables ---------------------------------------------------------------------------
 
+    def selected(self, truth: ir.Value, one: Any, other: Any) -> Any:
+        """Returns one of two values that have both been computed; of two arrays a variable that is either."""
+        if isinstance(one, (ArrayValue, ArrayChoice)):
+            e = self.evaluator
+            return e.flow.choose(truth, lambda: one, lambda: other, e.here(e.node))
+        return self.arithmetic.selected(truth, one, other)
+
     def item(self, base: Any, index: Any) -> Any:
         """Returns an element of an array, a tuple or a vector, or a part of them."""
+        if isinstance(base, ArrayChoice):
+            return self._item_of_choice(base, index)
         demand_sequence(base)
         if isinstance(base, tuple) and not is_complex(base):
             return sliced(base, index) if isinstance(index, slice) else self.host.element(base, index)
@@ -182,6 +193,13 @@ class Compiler(Context):
         if is_sliced(array, indices):
             return self.part(array, indices)
         return self.arrays.item(base, index)
+
+    def _item_of_choice(self, choice: ArrayChoice, index: Any) -> Any:
+        """Returns an element of the array that is chosen, or a choice of the parts of all arrays."""
+        array, indices, is_row = indexed(choice.arrays[0], index)
+        if is_row or is_sliced(array, indices):
+            return ArrayChoice(tuple([self.part(array, indices) for array in choice.arrays]), choice.at)
+        return chosen(self, choice, lambda array: self.item(array, index))
 
     def part(self, array: ArrayValue, indices: Sequence[Any]) -> ArrayValue:
         """Returns the view that indices denote, some of which are slices, or are left out."""
@@ -194,11 +212,17 @@ class Compiler(Context):
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
         """Stores an element or a field, or the elements of a row or a slice."""
-        self.arrays.assign(base, index, value)
+        if isinstance(base, ArrayChoice):
+            chosen(self, base, lambda array: self.assign(array, index, value))
+        else:
+            self.arrays.assign(base, index, value)
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element, a field or a row what `change` makes of it."""
-        self.arrays.update(base, index, change)
+        if isinstance(base, ArrayChoice):
+            chosen(self, base, lambda array: self.update(array, index, change))
+        else:
+            self.arrays.update(base, index, change)
 
     def loaded(self, row: Row, n: int) -> Vector:
         """Loads a row of `n` elements."""
@@ -212,6 +236,10 @@ class Compiler(Context):
 
     def attribute(self, base: Any, name: str) -> Any:
         """Returns an attribute of a value."""
+        if isinstance(base, Row):
+            base = self.part(base.array, base.indices)
+        if isinstance(base, ArrayChoice):
+            return self._attribute_of_choice(base, name)
         if isinstance(base, ArrayValue) and base.item is None and name in ("shape", "size", "ndim", "dtype"):
             if name == "shape":
                 return tuple([self.arrays.extent(base, axis) for axis in range(base.ndim)])
@@ -231,7 +259,7 @@ class Compiler(Context):
             return getattr(base, name)
         if is_named(type(base)):
             return field_of(base, name)
-        if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Record, Row, tuple, *PLAIN)):
+        if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Record, tuple, *PLAIN)):
             return self.evaluator.captured_value(base, name, f"{type(base).__name__}.{name}")
         has = (
             "an array has shape, size, ndim, dtype, view and reductions, as sum"
@@ -240,6 +268,13 @@ class Compiler(Context):
         )
         has = "the length of a list is fixed, and is len(h)" if isinstance(base, ArrayValue) and base.item else has
         raise UnsupportedError(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
+
+    def _attribute_of_choice(self, choice: ArrayChoice, name: str) -> Any:
+        """Returns an attribute of the array that is chosen, or a method that calls that of this array."""
+        if isinstance(self.attribute(choice.arrays[0], name), Intrinsic):
+            call = lambda c, *args: chosen(c, choice, lambda array: c.attribute(array, name).emit(c, *args))  # noqa: E731
+            return Intrinsic(call, 0, None)
+        return chosen(self, choice, lambda array: self.attribute(array, name))
 
     def assigned(self, name: str, value: Any) -> Any:
         """Returns the value that a variable takes, by the rules of the language."""
@@ -315,6 +350,8 @@ class Compiler(Context):
             UnsupportedError: the number or the types of the arguments do not fit.
         """
         entry = accepted(function, len(args))
+        if args and isinstance(choice := args[0], ArrayChoice):
+            return chosen(self, choice, lambda array: self.call_intrinsic(function, [array, *args[1:]]))
         if len(args) == 1 and function in (sum, math.prod, min, max, any, all):
             args = [self.items(args[0])]
         if entry.folds and args and all(is_python(x) or isinstance(x, str) for x in args):  # float("inf")

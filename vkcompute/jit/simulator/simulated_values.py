@@ -188,6 +188,10 @@ class SimulatedRow(Operators, Row):
     def __setitem__(self, index: Any, value: Any) -> None:
         self.rules.assign(self, plain(index), _in_memory(value))
 
+    def __getattr__(self, name: str) -> Any:
+        """Returns an attribute or a method of the part of the array."""
+        return getattr(self.rules.simulated(self.rules.part(self.array, self.indices)), name)
+
     def __len__(self) -> int:
         length: int = self.rules.offsets_in_memory.shape(self.array)[-1]
         return length

@@ -11,13 +11,13 @@ import numpy as np
 
 import vkcompute.jit.library.bit_operations as bits
 from vkcompute.compat.numba import part_functions
-from vkcompute.compat.numba.array_choices import ArrayChoice, chosen
 from vkcompute.compat.numba.kernel_names import NAMES, in_kernels, outside
 from vkcompute.compat.numba.language import ARRAY_METHODS, NumbaKernels
 from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, INT64, SCALARS
 from vkcompute.jit.frontend import complex_values
+from vkcompute.jit.frontend.array_choices import ArrayChoice, chosen
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, is_complex, is_python
 from vkcompute.jit.library.element_functions import fma as fused
 from vkcompute.jit.library.element_functions import in_floats
