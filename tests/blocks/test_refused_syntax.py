@@ -123,6 +123,7 @@ _ACCEPTED = {
     "None in a variable": "M = None\nif M is None:\n    tl.store(x, 1.0)",
     "and of constants": "tl.store(x, 1.0 if n > 1 and f > 1 else 2.0)",
     "and of a constant": "tl.store(x, ((N == 4) and n) * 1.0)",
+    "and of tuples": "tl.static_assert(((3, 4) and (5, 6)) == (5, 6))\ntl.static_assert((() and n) == ())",
     "or of constants": "tl.store(x, (None or 5) * 1.0)",
     "not of a constant": "tl.store(x, 1.0 if not N else 2.0)",
     "max of constants": "tl.store(x, max(N, 3) * 1.0)",

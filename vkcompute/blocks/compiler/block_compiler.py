@@ -166,7 +166,8 @@ class BlockCompiler(Context):
     def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Any, *, is_cheap: bool) -> Any:
         """Builds `first and second()` or `first or second()`."""
         if not isinstance(first, Number):
-            return self.arithmetic.connected(is_and, first, second, where, is_cheap=is_cheap)
+            truth = self.arithmetic.truth(first)  # not `self.truth`: an operand may be any constant
+            return second() if truth == is_and else first
 
         def checked() -> Any:
             operand = second()
