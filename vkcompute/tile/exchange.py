@@ -228,7 +228,7 @@ class Exchange:
         moved = list(registers)
         if other >> self._lanes:
             source = b.compute("xor", self._thread, b.const(other, INT32))
-            own_rows = {n: [register] for n, register in enumerate(registers)}
+            own_rows: dict[int, Row] = {n: [register] for n, register in enumerate(registers)}
             rows = self._fetched(own_rows, source, within=False, packs=True)
             moved = [rows[n][0] for n in range(len(registers))]
         elif other:
