@@ -14,6 +14,7 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute.blocks.launching.composites import assembled, flattened
+from vkcompute.blocks.launching.program import block_program
 from vkcompute.compat.triton.tools.tensor_descriptor import TensorDescriptor
 from vkcompute.compiled.composites import all_leaf_names
 
@@ -396,7 +397,7 @@ def test_entries_on_disk_of_forms_with_the_same_leaves(gpu: vkcompute.Runtime) -
         assert out.numpy()[0] == wanted
 
 
-@triton.jit
+@block_program
 def structured(given, out_ptr):
     if isinstance(given[0], tuple):
         tl.store(out_ptr, 2)

@@ -375,7 +375,7 @@ def unknown_length_of(x_ptr, length):
         ("order", "permute takes each axis of a block of fp32[4, 4] once; got int32, which depends on n; annotate it"),
         ("scalar", "this takes a block; got int32\n"),
         ("shared", "got int32, which depends on n; annotate it as n"),
-        ("comprehension", "a range that is unrolled has constants; got int32, which depends on n; annotate it as n"),
+        ("comprehension", "a comprehension takes a tuple; got a range; write a loop over tl.static_range"),
         ("function", "from constants; got int32, which depends on n; annotate it as n"),
         ("program", "tl.arange takes ints known at compile time; got int32\n"),
         ("loaded", "tl.arange takes ints known at compile time; got int32\n"),

@@ -158,10 +158,11 @@ def test_an_exchange_that_does_not_fit() -> None:
 )
 def test_rows_that_pass_together(kinds: list[ir.Scalar], n: int, *, overlays: bool, together: tuple[int, int]) -> None:
     memory = WorkgroupMemory(ir.Function("exchange"), 4096, overlays=overlays, packs=True)
-    assert memory.rows_together(kinds, n, 16) == together
+    assert memory.rows_together(kinds, n, 16, packs=True) == together
     memory.rows(kinds, together[0], 16, together[1])
     plain = WorkgroupMemory(ir.Function("exchange"), 4096, overlays=overlays, packs=False)
-    assert plain.rows_together(kinds, n, 16)[1] == 1
+    assert plain.rows_together(kinds, n, 16, packs=True)[1] == 1
+    assert memory.rows_together(kinds, n, 16, packs=False)[1] == 1
 
 
 @pytest.mark.parametrize(("counts", "types"), [(False, ["uint32x4"]), (True, ["uint32"])])

@@ -164,7 +164,8 @@ def test_atomic_operations_of_descriptors(machine: vkcompute.Runtime | None) -> 
 
 @triton.jit
 def bfloat16_of_descriptor(x_ptr, y_ptr, value, m, n):
-    x, y = (tl.make_tensor_descriptor(pointer, [m, n], [n, 1], [4, 8]) for pointer in (x_ptr, y_ptr))
+    x = tl.make_tensor_descriptor(x_ptr, [m, n], [n, 1], [4, 8])
+    y = tl.make_tensor_descriptor(y_ptr, [m, n], [n, 1], [4, 8])
     x.atomic_add([tl.program_id(0) * 2, 0], tl.full((4, 8), value, x.dtype))
     y.atomic_max([tl.program_id(0) * 2, 0], tl.full((4, 8), value * tl.program_id(0), y.dtype))
 

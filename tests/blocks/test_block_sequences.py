@@ -9,12 +9,12 @@ import pytest
 from block_programs import check_error, run
 
 import vkcompute
-import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError
+from vkcompute.blocks.launching.program import block_program
 
 
-@triton.jit
+@block_program
 def loops(out_ptr, n, TABLE: tl.constexpr, WHICH: tl.constexpr):
     at = 0
     if WHICH == "tuple":
@@ -70,7 +70,7 @@ def test_loops(machine: vkcompute.Runtime | None, which: str, expected: list[flo
     assert result.tolist() == expected
 
 
-@triton.jit
+@block_program
 def of_blocks(x_ptr, out_ptr, N: tl.constexpr):
     at = tl.arange(0, N)
     x = tl.load(x_ptr + at)
@@ -86,7 +86,7 @@ def test_a_loop_over_blocks(machine: vkcompute.Runtime | None) -> None:
     np.testing.assert_array_equal(result, x - np.arange(16, dtype=np.float32) + np.float32(0.5))
 
 
-@triton.jit
+@block_program
 def selected(out_ptr, n, VALUES: tl.constexpr):
     tl.store(out_ptr, VALUES[n])
 
@@ -99,12 +99,12 @@ def test_a_variable_selects_from_a_tuple(machine: vkcompute.Runtime | None, at: 
     assert result[0] == values[at]
 
 
-@triton.jit
+@block_program
 def both(n):
     return n, n + 1
 
 
-@triton.jit
+@block_program
 def over_both(out_ptr, n):
     at = 0
     for value in both(n):
@@ -118,7 +118,7 @@ def test_a_loop_over_what_a_call_returns(machine: vkcompute.Runtime | None) -> N
     assert result.tolist() == [25, 31, 36, 43]
 
 
-@triton.jit
+@block_program
 def over(out_ptr, n, WHICH: tl.constexpr):
     if WHICH == "int":
         for _ in n:

@@ -66,7 +66,7 @@ def softmax_kernel(
 @triton.jit
 def softmax_of_2021(Y, stride_ym, stride_yn, X, stride_xm, stride_xn, M, N):
     m = tl.program_id(0)
-    BLOCK_SIZE = 1024
+    BLOCK_SIZE: tl.constexpr = 1024
     n = tl.arange(0, BLOCK_SIZE)
     X = X + m * stride_xm + n * stride_xn
     x = tl.load(X, mask=n < N, other=-float("inf"))

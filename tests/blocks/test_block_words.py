@@ -15,6 +15,7 @@ import vkcompute.compat.triton.language as language
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError
 from vkcompute.blocks.compiler.functions import REMEDIES
+from vkcompute.blocks.launching.program import block_program
 
 
 @triton.jit
@@ -71,7 +72,7 @@ def test_remedies_name_what_the_language_has() -> None:
         assert name not in tl.__all__ or remedy == f"tl.{name}"
 
 
-@triton.jit
+@block_program
 def python(x_ptr, WHICH: tl.constexpr):
     at = tl.arange(0, 8)
     x = tl.load(x_ptr + at)

@@ -88,7 +88,7 @@ def connected(out_ptr, x_ptr, n, N: tl.constexpr):
     i = tl.arange(0, N)
     x = tl.load(x_ptr + i)
     inside = (i < n and i > 2) or not i < 14
-    tl.store(out_ptr + i, tl.where(n > 4 and inside and x, 1, -1), mask=i != 3)
+    tl.store(out_ptr + i, tl.where(n > 4 and inside and x != 0, 1, -1), mask=i != 3)
 
 
 def test_truth_of_each_element(machine: vkcompute.Runtime | None) -> None:
@@ -187,7 +187,7 @@ def with_constants(out_ptr, x_ptr, N: tl.constexpr):
     dtype: tl.constexpr = integers_of(x.dtype.primitive_bitwidth)
     if x.dtype is tl.float32 and dtype is not tl.float32 and is_float(x.dtype):
         tl.store(out_ptr + i, x.to(dtype, bitcast=True) + N.value)
-    tl.static_assert(str(N.value) == "16")
+    tl.static_assert(f"{N.value}" == "16")
 
 
 def test_constants_and_dtypes(machine: vkcompute.Runtime | None) -> None:

@@ -12,6 +12,7 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError, MissingFeature
+from vkcompute.blocks.launching.program import block_program
 from vkcompute.compat.triton import JITFunction
 
 N = 16
@@ -217,7 +218,7 @@ def total_of(values):
     return total
 
 
-@triton.jit
+@block_program
 def of_tuples(x_ptr, out_ptr, N: tl.constexpr):
     i = tl.arange(0, N)
     x = tl.load(x_ptr + i)
@@ -398,7 +399,7 @@ def type_of_a_block(x_ptr):
         (scanned_by_a_builtin, "made by triton.jit; got min; write one of its arguments", "tl.associative_scan("),
         (length_of_a_block, "len takes a tuple; got a block of int32[8]; the lengths of a block are x.shape", "len("),
         (length_of_a_pointer, "len takes a tuple; got a pointer to x_ptr", "len("),
-        (comprehension_of_numbers, "a range that is unrolled has constants; got int32", "[k + 1 for k in"),
+        (comprehension_of_numbers, "a comprehension takes a tuple; got a range", "[k + 1 for k in"),
         (and_of_integers, "logical_and takes int1; got bool and 3; write x != 0", "logical_and(3)"),
         (type_of_a_block, "has no attribute is_floating; that of its elements may, as x.type.scalar", "is_floating"),
     ],

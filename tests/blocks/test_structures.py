@@ -74,8 +74,8 @@ def missing_field(x_ptr):
 
 @triton.jit
 def total(first, *others):  # noqa: ANN002
-    for other in others:
-        first += other
+    for n in tl.static_range(len(others)):
+        first += others[n]
     return first
 
 

@@ -125,14 +125,17 @@ class Exchange:
 
         return self._passed(rows, total)
 
-    def _passed(self, rows: Sequence[Row], result: Callable[[Lookup], Row]) -> list[Row]:
+    def _passed(self, rows: Sequence[Row], result: Callable[[Lookup], Row], *, packs: bool = False) -> list[Row]:
         """Writes the rows of all invocations to workgroup memory; returns for each row a result of those of others.
 
         As many rows pass together as fit in the memory.
+
+        Args:
+            packs: True for rows that may share vectors. Scans run faster with them, but compile a quarter longer.
         """
         b, n_threads = self._b, self._b.function.local_size[0]
         kinds = [element_of(value.type) for value in rows[0]]
-        n_together, lanes = self._memory.rows_together(kinds, len(rows), n_threads)
+        n_together, lanes = self._memory.rows_together(kinds, len(rows), n_threads, packs=packs)
         results: list[Row] = []
         for start in range(0, len(rows), n_together):
             part = rows[start : start + n_together]
@@ -206,13 +209,14 @@ class Exchange:
             results[n] = [b.select(inside, new, old) for new, old in zip(combined, row, strict=True)]
         return results
 
-    def _fetched(self, rows: dict[int, Row], source: Value, *, within: bool) -> dict[int, Row]:
+    def _fetched(self, rows: dict[int, Row], source: Value, *, within: bool, packs: bool = False) -> dict[int, Row]:
         """Returns the numbers that another invocation holds, each at the same place; `within` the same subgroup."""
         b = self._b
         if within:
             lane = b.cast(b.compute("and", source, b.const((1 << self._lanes) - 1, INT32)), UINT32)
             return {n: [b.subgroup("shuffle", value, lane) for value in row] for n, row in rows.items()}
-        return dict(zip(rows, self._passed(list(rows.values()), lambda lookup: lookup(source, 0)), strict=True))
+        passed = self._passed(list(rows.values()), lambda lookup: lookup(source, 0), packs=packs)
+        return dict(zip(rows, passed, strict=True))
 
     # -- other places --------------------------------------------------------------------------------------------------
 
@@ -224,7 +228,8 @@ class Exchange:
         moved = list(registers)
         if other >> self._lanes:
             source = b.compute("xor", self._thread, b.const(other, INT32))
-            rows = self._fetched({n: [register] for n, register in enumerate(registers)}, source, within=False)
+            own_rows: dict[int, Row] = {n: [register] for n, register in enumerate(registers)}
+            rows = self._fetched(own_rows, source, within=False, packs=True)
             moved = [rows[n][0] for n in range(len(registers))]
         elif other:
             moved = [b.subgroup("shuffle_xor", register, b.const(other, UINT32)) for register in registers]

@@ -122,11 +122,11 @@ class WorkgroupMemory:
         spans = [self.array(UINT32, n // lanes * n_threads, lanes) for _ in kinds]
         return Rows([Numbers(span, kind) for span, kind in zip(spans, kinds, strict=True)], n_threads, lanes)
 
-    def rows_together(self, kinds: Sequence[Scalar], n: int, n_threads: int) -> tuple[int, int]:
-        """Returns how many of `n` rows pass together, and how many of these share vectors."""
+    def rows_together(self, kinds: Sequence[Scalar], n: int, n_threads: int, *, packs: bool) -> tuple[int, int]:
+        """Returns how many of `n` rows pass together, and how many of these share vectors, if `packs` lets them."""
         sizes = [-(-n >> k) for k in range(n.bit_length())]
         most = self._nbytes if self._overlays else self._nbytes // 2
-        if self._packs and all(kind.bits <= 32 for kind in kinds):
+        if packs and self._packs and all(kind.bits <= 32 for kind in kinds):
             for size in (size for size in sizes if size % _PACKED == 0 and n % size == 0):
                 nbytes = size * n_threads * len(kinds) * UINT32.bits // 8
                 if nbytes <= most and self.fits([UINT32] * len(kinds), size // _PACKED * n_threads, _PACKED):

@@ -343,7 +343,8 @@ def atomic_at(c: BlockCompiler, name: str, elements: AccessedElements, values: t
             f"atomic {name.replace('_', ' ')} takes elements of the array's own type; {array.name} points to "
             f"{OF_SCALAR[array.element]}; use an array of float32"
         )
-    numbers = [_repeated(c, c.cast(value, array.element), shape, "value of an atomic operation") for value in values]
+    converted = [c.cast(c.as_tensor(value), array.element) for value in values]
+    numbers = [_repeated(c, value, shape, "value of an atomic operation") for value in converted]
     if isinstance(array, NullValue):
         return c.number(c.builder.full(c.builder.const(0, array.element), shape))
     c.mark_written(array, assigned=False)

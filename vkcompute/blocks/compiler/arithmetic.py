@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.blocks.compiler.aggregates import Aggregate
 from vkcompute.blocks.compiler.pointer_choice import PointerChoices, as_choice, kind_of_choice, sources_of
 from vkcompute.blocks.compiler.types import (
     OF_SCALAR,
@@ -44,6 +45,8 @@ _OF_BOOLS = {"*": "&", "+": "^", "-": "^"}
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2}
 _CONSTANTS = bool, int, float
+_LEAST_FLOAT, _GREATEST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+"""Magnitudes between which a float of a program is a float32; others are float64, but for 0 and infinity."""
 
 
 class List(tuple[Any, ...]):
@@ -106,6 +109,17 @@ class BlockArithmetic:
                 raise UnsupportedError(f"{value} is out of range of {OF_SCALAR[element]}; convert the other operand")
             result = self.builder.const(saturated(value, element), element)
         return self.builder.broadcast(result, target.shape) if isinstance(target, Block) else result
+
+    def as_tensor(self, value: Any) -> Any:
+        """Returns a constant as a number of the type that it has in a variable, and all else as it is."""
+        if is_sequence(value) and not isinstance(value, Aggregate):
+            return like(value, map(self.as_tensor, value))
+        if type(value) not in _CONSTANTS:
+            return value
+        kind = self._own_type(value)
+        if kind is FLOAT32 and math.isfinite(value) and value and not _LEAST_FLOAT <= abs(value) <= _GREATEST_FLOAT:
+            kind = FLOAT64
+        return self.number(self.builder.const(value, kind))
 
     def wrapped(self, value: Any, element: Scalar) -> Value:
         """Converts a scalar or block; an int constant outside the range of an integer type wraps."""

@@ -13,7 +13,7 @@ from vkcompute import ir, tile
 from vkcompute.blocks.compiler.aggregates import OPERATORS, Aggregate
 from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.block_attributes import Method, attribute_of
-from vkcompute.blocks.compiler.block_loops import comprehension, for_loop, iterations, not_iterated
+from vkcompute.blocks.compiler.block_loops import comprehension, f_string, for_loop, iterations, not_iterated
 from vkcompute.blocks.compiler.functions import (
     OWN,
     STATEMENTS,
@@ -22,14 +22,20 @@ from vkcompute.blocks.compiler.functions import (
 )
 from vkcompute.blocks.compiler.pointer_choice import sources_of
 from vkcompute.blocks.compiler.refusals import (
+    demand_truths,
+    has_rest,
     is_users,
+    refuse_condition,
     refuse_global,
+    refuse_mixed,
+    refuse_name,
     refuse_noinline_blocks,
     refuse_return,
-    refuse_starred,
+    refuse_unused,
+    refuse_variable,
+    without_refused,
 )
 from vkcompute.blocks.compiler.types import (
-    POINTERS,
     TYPES,
     BlockPointer,
     BlockType,
@@ -51,13 +57,13 @@ from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import Definition
 from vkcompute.frontend.syntax import UNSUPPORTED
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import FLOAT32
+from vkcompute.ir import FLOAT32, Scalar, Value
 from vkcompute.ir.intervals import Interval
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.type_rules import KernelTypes
-from vkcompute.jit.frontend.values import ArrayValue, Number, is_static
+from vkcompute.jit.frontend.values import ArrayValue, Number, fits, is_static
 
 
 class BlockCompiler(Context):
@@ -70,6 +76,7 @@ class BlockCompiler(Context):
         bounds: the least and the greatest value of integer arguments, as far as the program states them.
         asserts: False where assertions are removed.
         combination: the function of a reduction or scan that is being built.
+        declared: functions, and their variables that are annotated as tl.constexpr before they are assigned.
     """
 
     programs = "block programs"
@@ -84,6 +91,7 @@ class BlockCompiler(Context):
         self.check_bounds = False
         self.asserts = True
         self.combination: Any = None  # a `Combination`
+        self.declared = set[tuple[FunctionType, str]]()
         self.divisors: dict[ir.Value, int] = {}
         self.bounds: dict[ir.Value, Interval] = {}
         self.expressions, self.statements = _EXPRESSIONS, _STATEMENTS
@@ -99,20 +107,19 @@ class BlockCompiler(Context):
         self.state, self.restore = kernels.state, kernels.restore
         self.known, self.where, self.accumulated = kernels.known, kernels.where, kernels.accumulated
         self.items, self.item, self.assign, self.update = kernels.items, kernels.item, kernels.assign, kernels.update
-        self.attribute, self.assigned = kernels.attribute, kernels.assigned
+        self.attribute = kernels.attribute
         self.table, self.define, self.parameter = kernels.table, kernels.define, kernels.offsets.parameter
         self.written, self.extents = kernels.arrays.written, kernels.offsets.pushed
 
     def _hold_operators(self, arithmetic: BlockArithmetic) -> None:
         self.arithmetic = arithmetic
         self.element_type, self.shape, self.number = arithmetic.element_type, arithmetic.shape, arithmetic.number
-        self.cast, self.wrapped, self.alike = arithmetic.cast, arithmetic.wrapped, arithmetic.alike
+        self.cast, self.alike = arithmetic.cast, arithmetic.alike
         self.common_shape, self.spread, self.is_block = arithmetic.common_shape, arithmetic.spread, arithmetic.is_block
-        self.joined, self.packed, self.selected = arithmetic.joined, arithmetic.packed, arithmetic.selected
+        self.packed = arithmetic.packed
         self.common_type, self.to_common_type = arithmetic.common_type, arithmetic.to_common_type
         self.as_offset, self.offset_type = arithmetic.as_offset, arithmetic.offset_type
-        self.compare, self.unary, self.demand_kind = arithmetic.compare, arithmetic.unary, arithmetic.demand_kind
-        self.truth, self.connected, self.element = arithmetic.truth, arithmetic.connected, arithmetic.element
+        self.demand_kind = arithmetic.demand_kind
 
     def describe(self, value: Any) -> str:
         """Describes a value or its type."""
@@ -125,6 +132,57 @@ class BlockCompiler(Context):
     def is_users(self) -> bool:
         """True in a function of users, which has Triton's restrictions; those of the library may do more."""
         return is_users(self.evaluator.frames[-1])
+
+    def assigned(self, name: str, value: Any) -> Any:
+        """Returns the value that a variable takes: a number of the device for a constant, unless it is annotated."""
+        if " " in name or (self.evaluator.frames[-1].function, name) in self.declared:  # " ": of a rewritten statement
+            return value
+        refuse_variable(self.evaluator, name, value)
+        return self.as_tensor(value)
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Returns the type of a variable that has either type, depending on the path taken."""
+        refuse_mixed(self.evaluator, one, other)
+        return self.arithmetic.joined(one, other)
+
+    def selected(self, truth: Value, one: Any, other: Any) -> Any:
+        """Selects one of two values that have both been computed."""
+        refuse_mixed(self.evaluator, self.kind_of_variable(one), self.kind_of_variable(other))
+        return self.arithmetic.selected(truth, one, other)
+
+    def element(self, values: tuple[Any, ...], index: Any) -> Any:
+        """Returns an item of a tuple."""
+        if isinstance(index, Number) and self.is_users() and not has_rest(self.evaluator):
+            raise UnsupportedError(
+                f"a tuple is indexed by constants; got {describe_dynamic(index)}; use tl.where, or tl.static_range"
+            )
+        return self.arithmetic.element(values, index)
+
+    def truth(self, value: Any) -> Value | bool:
+        """Returns the truth of a condition: a device value, or a constant."""
+        refuse_condition(self.evaluator, value)
+        return self.arithmetic.truth(value)
+
+    def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Any, *, is_cheap: bool) -> Any:
+        """Builds `first and second()` or `first or second()`."""
+        if not isinstance(first, Number):
+            truth = self.arithmetic.truth(first)  # not `self.truth`: an operand may be any constant
+            return second() if truth == is_and else first
+
+        def checked() -> Any:
+            operand = second()
+            demand_truths(self.evaluator, "and" if is_and else "or", first, operand)
+            return operand
+
+        return self.arithmetic.connected(is_and, first, checked, where, is_cheap=is_cheap)
+
+    def as_tensor(self, value: Any) -> Any:
+        """Returns what Triton takes for a constant of a program of users: a number of its type."""
+        return self.arithmetic.as_tensor(value) if self.is_users() else value
+
+    def wrapped(self, value: Any, element: Scalar) -> Value:
+        """Converts a scalar or block to the type of elements in memory; an int constant wraps."""
+        return self.arithmetic.wrapped(self.as_tensor(value) if type(value) is float else value, element)
 
     def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the program writes an array, which is not annotated as tl.const."""
@@ -139,32 +197,6 @@ class BlockCompiler(Context):
     def _list(self, node: ast.List) -> tuple[Any, ...]:
         """Returns a list, as a tuple."""
         return List([item for elt in node.elts for item in self.evaluator.unpacked(elt)])
-
-    def _f_string(self, node: ast.JoinedStr) -> str:
-        """Returns an f-string, whose values are constants."""
-        e = self.evaluator
-        fields = [
-            e.located(self._field, value) if isinstance(value, ast.FormattedValue) else e.value(value)
-            for value in node.values
-        ]
-        return "".join(fields)
-
-    def _field(self, node: ast.FormattedValue) -> str:
-        value, spec = (
-            self.evaluator.value(node.value),
-            "" if node.format_spec is None else self.evaluator.value(node.format_spec),
-        )
-        if not is_static(value) or isinstance(value, POINTERS):
-            raise UnsupportedError(
-                f"an f-string has values known at compile time; got {describe(value)}; print numbers behind a text, as "
-                'tl.device_print("x", x)'
-            )
-        if node.conversion >= 0:
-            value = _CONVERSIONS[chr(node.conversion)](value)
-        try:
-            return format(value, spec)
-        except (TypeError, ValueError) as error:
-            raise UnsupportedError(f"the format {spec!r} does not fit {describe(value)}: {error}") from None
 
     # -- attributes and subscripts ------------------------------------------------------------------------------------
 
@@ -240,6 +272,29 @@ class BlockCompiler(Context):
         method = one.methods.get(OPERATORS.get(sign, "")) if isinstance(one, Aggregate) else None
         return self.arithmetic.binary(sign, one, other) if method is None else self.called(method, [one, other])
 
+    def compare(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`. Beside a block, a constant has the type of a variable if that may be wider."""
+        if is_sequence(one) and is_sequence(other) and sign not in ("==", "!=") and self.is_users():
+            raise UnsupportedError(f"tuples are compared by == and !=; got {sign}; compare their items")
+        for typed, plain in ((one, other), (other, one)):
+            if isinstance(typed, Number) and type(plain) in (int, float):
+                kind = self.element_type(typed)
+                if type(plain) is float or kind.kind not in "iu" or not fits(plain, kind):
+                    one, other = (self.as_tensor(operand) for operand in (one, other))
+                break
+        return self.arithmetic.compare(sign, one, other)
+
+    def unary(self, sign: str, value: Any) -> Any:
+        """Returns `sign value`. In programs of users, the negative of a float is that of Triton: 0 - x."""
+        is_float = isinstance(value, Number) and self.element_type(value).kind == "f"
+        if sign == "-" and is_float and self.is_users():
+            return self.binary("-", 0.0, value)
+        if sign == "not" and isinstance(value, Number):
+            demand_truths(self.evaluator, sign, value)
+        if sign == "+" and isinstance(value, Number) and self.is_users():
+            raise UnsupportedError("block programs have no + of one value; leave it out")
+        return self.arithmetic.unary(sign, value)
+
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
         """Calls a function of constants."""
         for arg in (*args, *named.values()):
@@ -286,6 +341,7 @@ class BlockCompiler(Context):
     def _python(self, function: Any, args: list[Any], named: dict[str, Any], name: str) -> Any:
         """Calls a function of Python on constants; min and max take scalars and blocks, too."""
         if function in (min, max) and len(args) > 1 and not is_static(tuple(args)):
+            args = [self.as_tensor(arg) for arg in args]
             kind = self.common_type(*args)
             result, *rest = self.alike(kind.type, *args)
             for operand in rest:
@@ -295,6 +351,8 @@ class BlockCompiler(Context):
             raise not_iterated(self, args[0])
         if function in (len, tuple, list) and len(args) == 1 and not named:
             return self._of_tuple(function, args[0])
+        if function in (min, max) and len(args) == 1 and self.is_users():
+            raise UnsupportedError(f"{name} takes at least 2 values; got 1; write {name}(x[0], x[1])")
         if function in _CONSTANT_FUNCTIONS and is_static(tuple(args)) and not named:
             if function in (min, max) and any(isinstance(arg, float) and math.isnan(arg) for arg in args):
                 raise UnsupportedError(f"{name} of constants takes no NaN; got {', '.join(map(describe, args))}")
@@ -370,8 +428,6 @@ class _Location:
 
 _TYPES = PointerType, BlockType, ConstexprType, TupleType, DescriptorType
 _UNSUPPORTED = UNSUPPORTED | {ast.Raise: "raise; write assert condition, text"}
-_CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
-"""Functions of values of f-strings, by the letter behind "!"."""
 _CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, str, len, round, pow, math.log, math.log2, math.sqrt, math.ceil]
 
 
@@ -384,39 +440,28 @@ def _plain(handler: Callable[[Evaluator, Any], Any], e: Evaluator, node: Any) ->
 def _name(e: Evaluator, node: ast.Name) -> Any:
     """Returns the value of a name; of one from outside of the program only if it is a constexpr."""
     value = name_of(e, node)
+    refuse_name(e, node.id, value)
     refuse_global(e, node.id, value)
     return value
 
 
-def _assign(e: Evaluator, node: ast.Assign) -> None:
-    refuse_starred(e, node)
-    statements.STATEMENTS[ast.Assign](e, node)
-
-
-def _is_path(node: ast.expr) -> bool:
-    """True for a name, or attributes of one, which may be evaluated twice."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
-
-
 def _expression(e: Evaluator, node: ast.Expr) -> None:
-    """Evaluates a statement that is an expression; a call whose result must be used is none."""
-    if isinstance(node.value, ast.Call) and _is_path(node.value.func):
-        function = e.value(node.value.func)
-        reason = getattr(function, "must_use_result", False)
-        if reason:
-            why = f": {reason}" if isinstance(reason, str) else ""
-            raise UnsupportedError(
-                f"the result of {ast.unparse(node.value.func)} is dropped, and must be used; assign it{why}"
-            )
+    refuse_unused(e, node.value)
     statements.STATEMENTS[ast.Expr](e, node)
 
 
 def _annotated(e: Evaluator, node: ast.AnnAssign) -> None:
-    """Assigns a value; a name may be declared as tl.constexpr before a tuple is unpacked into it."""
-    if node.value is not None or e.value(node.annotation) is not Constexpr:
+    """Assigns a value; one annotated as tl.constexpr stays a constant, and may be declared without a value."""
+    if e.value(node.annotation) is not Constexpr:
         statements.STATEMENTS[ast.AnnAssign](e, node)
+        return
+    name, function = ast.unparse(node.target), e.frames[-1].function
+    if node.value is None:
+        e.language.declared.add((function, name))  # type: ignore[attr-defined]
+    else:
+        if name in e.flow.env and is_users(e.frames[-1]):
+            raise UnsupportedError(f"{name} is already defined; a constexpr cannot be reassigned; take another name")
+        e.flow.assign(name, e.value(node.value))
 
 
 def _return(e: Evaluator, node: ast.Return) -> None:
@@ -435,17 +480,17 @@ _OWN_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.List: BlockCompiler._list,
     ast.ListComp: comprehension,
     ast.GeneratorExp: comprehension,
-    ast.JoinedStr: BlockCompiler._f_string,
+    ast.JoinedStr: f_string,
     _Known: lambda _, node: node.value,
 }
 _HANDLERS = {**EXPRESSIONS, ast.Name: _name, **{kind: _own(method) for kind, method in _OWN_EXPRESSIONS.items()}}
-_EXPRESSIONS = {kind: partial(_plain, handler) for kind, handler in _HANDLERS.items()}
+_EXPRESSIONS = {kind: partial(_plain, handler) for kind, handler in without_refused(_HANDLERS).items()}
 _STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
     **statements.STATEMENTS,
     ast.Assert: _own(BlockCompiler._assert),
     ast.AnnAssign: _annotated,
-    ast.Assign: _assign,
     ast.Expr: _expression,
     ast.For: _own(for_loop),
     ast.Return: _return,
 }
+_STATEMENTS = without_refused(_STATEMENTS)

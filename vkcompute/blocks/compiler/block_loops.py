@@ -1,19 +1,26 @@
-"""Loops and comprehensions of block programs, as far as they differ from Python's: what is unrolled, and ranges."""
+"""Loops, comprehensions and f-strings of block programs, as far as they differ from Python's."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from vkcompute.blocks.compiler.arithmetic import List, describe, describe_dynamic, is_sequence
+from vkcompute.blocks.compiler.refusals import refuse_items
+from vkcompute.blocks.compiler.types import POINTERS
+from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import store_to
 from vkcompute.frontend.language import Iterations
 from vkcompute.frontend.statements import for_each
 from vkcompute.frontend.syntax import LOOP_CALLS
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.ranges import Range
-from vkcompute.jit.frontend.values import Number
+from vkcompute.jit.frontend.values import Number, is_static
+
+_CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
+"""Functions of values of f-strings, by the letter behind "!"."""
 
 
 class LoopRange:
@@ -51,7 +58,10 @@ def comprehension(c: Any, node: ast.ListComp | ast.GeneratorExp) -> tuple[Any, .
     flow = c.evaluator.flow
     before = {name: flow.env[name] for name in names if name in flow.env}
     for item in _items(c, clause.iter):
-        store_to(c.evaluator, clause.target, item)
+        if isinstance(clause.target, ast.Name):
+            flow.assign(clause.target.id, item)  # constants stay such
+        else:
+            store_to(c.evaluator, clause.target, item)
         if all(map(partial(_holds, c), clause.ifs)):
             values.append(c.evaluator.value(node.elt))
     flow.env = {name: value for name, value in flow.env.items() if name not in names} | before
@@ -71,6 +81,8 @@ def _items(c: Any, node: ast.expr) -> tuple[Any, ...]:
     """Returns the items of a tuple or of a constant range."""
     function = c.evaluator.value(node.func) if isinstance(node, ast.Call) else None
     if isinstance(node, ast.Call) and (function is range or isinstance(function, LoopRange)):
+        if c.is_users():
+            raise UnsupportedError("a comprehension takes a tuple; got a range; write a loop over tl.static_range")
         args = [c.evaluator.value(arg) for arg in node.args] if function is range else _bounds(c, node)
         if all(type(arg) is int for arg in args):
             return tuple(range(*args))
@@ -83,6 +95,7 @@ def _items(c: Any, node: ast.expr) -> tuple[Any, ...]:
 
 def for_loop(c: Any, node: ast.For) -> None:
     """Builds a loop; one over tl.static_range, or of one iteration of tl.range, is unrolled."""
+    refuse_items(c.evaluator, node)
     function = c.evaluator.value(node.iter.func) if isinstance(node.iter, ast.Call) else None
     if isinstance(function, LoopRange) and _is_unrolled(c, function, node):
         _unroll(c, node)
@@ -102,6 +115,8 @@ def _is_unrolled(c: Any, function: LoopRange, node: ast.For) -> bool:
 
 
 def _unroll(c: Any, node: ast.For) -> None:
+    if node.orelse:
+        raise UnsupportedError("a loop over tl.static_range has no else; write it behind the loop")
     if _leaves(node):
         raise UnsupportedError("a loop over tl.static_range has no break, continue or return; write range")
     call = node.iter
@@ -154,3 +169,29 @@ def _bounds(c: Any, node: Any) -> list[Any]:
 def _leaves(loop: ast.For) -> bool:
     """True if a loop has a break, continue or return."""
     return any(isinstance(node, (ast.Break, ast.Continue, ast.Return)) for node in ast.walk(loop))
+
+
+def f_string(c: Any, node: ast.JoinedStr) -> str:
+    """Returns an f-string, whose values are constants."""
+    e: Evaluator = c.evaluator
+    fields = [
+        e.located(partial(_field, e), value) if isinstance(value, ast.FormattedValue) else e.value(value)
+        for value in node.values
+    ]
+    return "".join(fields)
+
+
+def _field(e: Evaluator, node: ast.FormattedValue) -> str:
+    """Returns the text of one value."""
+    value, spec = e.value(node.value), "" if node.format_spec is None else e.value(node.format_spec)
+    if not is_static(value) or isinstance(value, POINTERS):
+        raise UnsupportedError(
+            f"an f-string has values known at compile time; got {describe(value)}; print numbers behind a text, as "
+            'tl.device_print("x", x)'
+        )
+    if node.conversion >= 0:
+        value = _CONVERSIONS[chr(node.conversion)](value)
+    try:
+        return format(value, spec)
+    except (TypeError, ValueError) as error:
+        raise UnsupportedError(f"the format {spec!r} does not fit {describe(value)}: {error}") from None

@@ -9,20 +9,64 @@ import ast
 import math
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
+from types import FunctionType
 from typing import Any
 
-from vkcompute.blocks.compiler.arithmetic import describe
+from vkcompute.blocks.compiler.aggregates import Aggregate
+from vkcompute.blocks.compiler.arithmetic import describe, is_sequence
+from vkcompute.blocks.compiler.types import OF_SCALAR, POINTERS
 from vkcompute.frontend.evaluator import Evaluator, Frame
 from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.ir import BOOL, Scalar
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.values import Kind, Number
 
 _OWN = f"{__name__.partition('.')[0]}."
+PYTHONIC = "__vkcompute_pythonic__"
+"""Attribute of functions that have all of the syntax that the compiler knows, and not only Triton's."""
 _DATA = bool, int, float, str, tuple
 _SWITCH = "TRITON_ALLOW_NON_CONSTEXPR_GLOBALS"
 
 
 def is_users(frame: Frame) -> bool:
-    """True for a function of users, as opposed to one of the library."""
-    return not str(frame.function.__globals__.get("__name__")).startswith(_OWN)
+    """True for a function with Triton's rules, as opposed to one of the library, or made by `block_program`."""
+    function = frame.function
+    return not hasattr(function, PYTHONIC) and not str(function.__globals__.get("__name__")).startswith(_OWN)
+
+
+def is_library(function: Any) -> bool:
+    """True for a function of the library, which programs call by its name."""
+    return str(getattr(function, "__module__", "")).startswith(_OWN)
+
+
+def refuse_condition(e: Evaluator, value: Any) -> None:
+    """Raises UnsupportedError for a constant as a condition that is no bool, int or None, in a program of users."""
+    if isinstance(value, (float, str, tuple)) and not isinstance(value, POINTERS) and is_users(e.frames[-1]):
+        raise UnsupportedError(f"a constant condition is a bool, an int or None; got {describe(value)}; compare it")
+
+
+def refuse_mixed(e: Evaluator, one: Any, other: Any) -> None:
+    """Raises UnsupportedError for types of one value that differ, depending on the path, in a program of users."""
+    if is_sequence(one) and is_sequence(other):
+        for pair in zip(one, other, strict=False):
+            refuse_mixed(e, *pair)
+    kinds = [kind.type for kind in (one, other) if isinstance(kind, Kind) and isinstance(kind.type, Scalar)]
+    if len(kinds) == 2 and kinds[0] is not kinds[1] and is_users(e.frames[-1]):
+        raise UnsupportedError(
+            f"{OF_SCALAR[kinds[0]]} on one path and {OF_SCALAR[kinds[1]]} on another; give it one type, as by "
+            "x.to(tl.float32)"
+        )
+
+
+def demand_truths(e: Evaluator, sign: str, *values: Any) -> None:
+    """Raises UnsupportedError for operands of `and`, `or` and `not` that are no bools, in a program of users."""
+    for value in values:
+        is_bool = element_of(value.kind.type) is BOOL if isinstance(value, Number) else isinstance(value, bool)
+        if not is_bool and is_users(e.frames[-1]):
+            raise UnsupportedError(
+                f"{sign} takes bools beside a value of the device; got {describe(value)}; write x != 0"
+            )
 
 
 def refuse_global(e: Evaluator, name: str, value: Any) -> None:
@@ -49,17 +93,37 @@ def _is_variable(frame: Frame | None, name: str) -> bool:
     return False
 
 
-def refuse_starred(e: Evaluator, node: ast.Assign) -> None:
-    """Raises UnsupportedError for a target of the form *rest."""
-    starred = [part for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
-    if starred and is_users(e.frames[-1]):
-        raise UnsupportedError("an assignment has no target with *; index the tuple, as x[1:]")
+def refuse_variable(e: Evaluator, name: str, value: Any) -> None:
+    """Raises UnsupportedError for a variable of users with a text or a function, which is no number of the device."""
+    for item in value if is_sequence(value) and not isinstance(value, Aggregate) else ():
+        refuse_variable(e, name, item)
+    if (isinstance(value, str) or callable(value)) and is_users(e.frames[-1]):
+        raise UnsupportedError(
+            f"a variable has numbers and blocks; got {describe(value)}; write {name}: tl.constexpr = …"
+        )
 
 
 def refuse_return(e: Evaluator) -> None:
     """Raises UnsupportedError for a return within a loop."""
     if e.flow.scopes[-1].loops and is_users(e.frames[-1]):
         raise UnsupportedError("a loop has no return; assign the result, and make it a condition of the while loop")
+
+
+def _is_path(node: ast.expr) -> bool:
+    """True for a name, or attributes of one, which may be evaluated twice."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def refuse_unused(e: Evaluator, node: ast.expr) -> None:
+    """Raises UnsupportedError for a call that is a statement, and whose result must be used."""
+    reason = None
+    if isinstance(node, ast.Call) and _is_path(node.func):
+        reason = getattr(e.value(node.func), "must_use_result", False)
+    if isinstance(node, ast.Call) and reason:
+        why = f": {reason}" if isinstance(reason, str) else ""
+        raise UnsupportedError(f"the result of {ast.unparse(node.func)} is dropped, and must be used; assign it{why}")
 
 
 def refuse_noinline_blocks(
@@ -91,3 +155,101 @@ def check_choices(**given: Any) -> None:
         known = _CHOICES[name]
         if not any(value == choice and type(value) is type(choice) for choice in known):
             raise UnsupportedError(f"{name} is one of {', '.join(map(repr, known))}; got {describe(value)}")
+
+
+# -- syntax -----------------------------------------------------------------------------------------------------------
+
+Handlers = dict[type[ast.AST], Callable[[Evaluator, Any], Any]]
+_ELSE = "else of a loop; write it behind the loop"
+_BUILTINS = (
+    abs, all, any, bool, enumerate, max, min, pow, reversed, round, sorted, str, sum, tuple, zip
+)  # fmt: skip
+_LACKING = frozenset({function.__name__ for function in _BUILTINS} - {"max", "min"})
+"""Functions of Python that Triton lacks."""
+
+
+def refuse_name(e: Evaluator, name: str, value: Any) -> None:
+    """Raises UnsupportedError for a function of Python, by its name, in a program of users."""
+    if not is_users(e.frames[-1]):
+        return
+    if name in _LACKING and value in _BUILTINS:
+        raise UnsupportedError(f"{name} is not a function of block programs; write functions of tl")
+    if isinstance(value, FunctionType) and not is_library(value):
+        raise UnsupportedError(f"{name} is a function of Python, and block programs call those made by triton.jit")
+
+
+def _has_starred(node: ast.List | ast.Tuple) -> bool:
+    return any(isinstance(part, ast.Starred) for part in node.elts)
+
+
+def _is_of_match(node: ast.Assign) -> bool:
+    """True for the assignment of the subject of a match."""
+    target = node.targets[0]
+    return isinstance(target, ast.Name) and target.id.startswith("subject of ")
+
+
+def has_rest(e: Evaluator) -> bool:
+    """True in a function with a parameter *args, whose values loops go through."""
+    return e.frames[-1].source.tree.args.vararg is not None
+
+
+def refuse_items(e: Evaluator, node: ast.For) -> None:
+    """Raises UnsupportedError for a loop that was over items, in a function of users without a parameter *args."""
+    was_over_items = isinstance(node.target, ast.Name) and node.target.id.startswith("index of ")
+    if was_over_items and is_users(e.frames[-1]) and not has_rest(e):
+        raise UnsupportedError("block programs have no loop over items; write for n in tl.static_range(2), and x[n]")
+
+
+def _always(_: ast.AST) -> bool:
+    return True
+
+
+_FORMS: dict[type[ast.AST], list[tuple[Callable[[Any], Any], str]]] = {
+    ast.Assign: [
+        (_is_of_match, "match; write if and elif"),
+        (lambda node: len(node.targets) > 1, "a = b = x; write two assignments"),
+        (lambda node: isinstance(node.targets[0], ast.List), "[a, b] = x; write a, b = x"),
+        (
+            lambda node: isinstance(node.targets[0], ast.Tuple) and _has_starred(node.targets[0]),
+            "target with *, as an assignment has no target with *; index the tuple, as x[1:]",
+        ),
+    ],
+    ast.Break: [(_always, "break; make it a condition of the while loop")],
+    ast.Compare: [
+        (lambda node: len(node.ops) > 1, "a < b < c; write (a < b) & (b < c)"),
+        (lambda node: isinstance(node.ops[0], (ast.In, ast.NotIn)), "in; write (x == 1) | (x == 4)"),
+    ],
+    ast.Continue: [(_always, "continue; write if")],
+    ast.For: [(lambda node: node.orelse, _ELSE)],
+    ast.FunctionDef: [(_always, "functions inside of programs; define it outside, with triton.jit")],
+    ast.GeneratorExp: [(_always, "generators; write [x for x in values]")],
+    ast.Lambda: [(_always, "lambda; define a function outside, with triton.jit")],
+    ast.List: [(_has_starred, "* in lists; write x + y of two tuples")],
+    ast.ListComp: [
+        (lambda node: any(part.ifs for part in node.generators), "if in comprehensions; write if in a loop"),
+        (lambda node: not isinstance(node.generators[0].target, ast.Name), "a, b as targets of comprehensions"),
+    ],
+    ast.NamedExpr: [(_always, ":=; assign in a statement of its own")],
+    ast.Tuple: [(_has_starred, "* in tuples; write x + y")],
+    ast.While: [(lambda node: node.orelse, _ELSE)],
+}
+"""Syntax that Triton lacks: tests of a node -> description, with a remedy."""
+
+
+def _refusing(
+    handler: Callable[[Evaluator, Any], Any], forms: list[tuple[Callable[[Any], Any], str]], e: Evaluator, node: Any
+) -> Any:
+    """Evaluates a node, unless it has a form that Triton lacks."""
+    if is_users(e.frames[-1]):
+        for has, text in forms:
+            if has(node):
+                raise UnsupportedError(f"block programs have no {text}")
+    return handler(e, node)
+
+
+def without_refused(handlers: Handlers) -> Handlers:
+    """Returns handlers of syntax that refuse what Triton lacks in functions of users."""
+    return {
+        kind: partial(_refusing, handler, _FORMS[kind]) if kind in _FORMS else handler
+        for kind, handler in handlers.items()
+    }

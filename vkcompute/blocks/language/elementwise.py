@@ -35,7 +35,7 @@ def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = Non
     null = _null_pointer(c, input, dtype) if isinstance(dtype, PointerType) else None
     if null is not None:
         return null
-    kind = scalar_of(dtype)
+    kind, input = scalar_of(dtype), c.as_tensor(input)
     if not isinstance(input, Number):
         return c.number(c.cast(input, kind))
     if bitcast:
@@ -141,18 +141,9 @@ def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer
 
 
 def _extreme(c: BlockCompiler, name: str, x: Any, y: Any, propagate_nan: Any) -> Number:
-    x, y = [_widened(c, value) for value in _typed(c, x, y)]
+    x, y = [_widened(c, value) for value in map(c.as_tensor, (x, y))]
     kind = c.common_type(x, y).type
     return emitted(c, f"{name}imum" if propagate_nan else f"f{name}", *c.alike(kind, x, y))
-
-
-def _typed(c: BlockCompiler, *values: Any) -> list[Any]:
-    """Gives Python's numbers the types that they have as tensors, int32 or float32, to which Triton then promotes."""
-    if not c.is_users():
-        return [*values]
-    kinds = [element_of(c.common_type(value, value).type) for value in values]
-    pairs = zip(values, kinds, strict=True)
-    return [value if isinstance(value, Number) else c.number(c.cast(value, kind)) for value, kind in pairs]
 
 
 def _widened(c: BlockCompiler, value: Any) -> Any:
@@ -210,6 +201,7 @@ _WIDE = "ceil", "cos", "erf", "exp", "exp2", "floor", "log", "log2", "rsqrt", "s
 
 
 def _floats(c: BlockCompiler, name: str, *values: Any, is_wide: bool = False) -> list[Value]:
+    values = tuple(map(c.as_tensor, values))
     kind = c.common_type(*values)
     if is_wide and kind.type.kind == "f" and kind.type.bits < 32 and c.is_users():
         raise UnsupportedError(
@@ -262,7 +254,7 @@ def abs(c: BlockCompiler, x: Any) -> Any:
 @block_function
 def fma(c: BlockCompiler, x: Any, y: Any, z: Any) -> Any:
     """x * y + z, rounded once where the device can."""
-    return c.number(c.builder.compute("fma", *_floats(c, "fma", *_typed(c, x, y, z))))
+    return c.number(c.builder.compute("fma", *_floats(c, "fma", x, y, z)))
 
 
 @method
@@ -292,7 +284,7 @@ def fdiv(c: BlockCompiler, x: Any, y: Any, ieee_rounding: Any = False, approx: A
 @block_function
 def div_rn(c: BlockCompiler, x: Any, y: Any) -> Any:
     """x / y, rounded to nearest even."""
-    return c.binary("/", x, y)
+    return c.binary("/", c.as_tensor(x), c.as_tensor(y))
 
 
 @block_function

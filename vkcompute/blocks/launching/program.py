@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from vkcompute.blocks.compiler.refusals import PYTHONIC
 from vkcompute.blocks.launching.arguments import Parameters
 from vkcompute.blocks.launching.compiled import CompiledKernel, NamedTypes
 from vkcompute.blocks.launching.launched import Launched
@@ -240,11 +241,12 @@ def jit(
 
 
 def block_program(function: Callable[..., Any]) -> JITFunction:
-    """Makes a block program of the library, which is launched as those of users.
+    """Makes a block program of the library, which is launched as those of users, and has none of Triton's refusals.
 
     One specialization serves all ints: none is a constant, or known to be a multiple. State divisors by
     `tl.multiple_of`. Environment variables that check or interpret the programs of users have no effect.
     """
     assert isinstance(function, FunctionType), "a function written in Python"
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    setattr(function, PYTHONIC, True)
     return JITFunction(function, do_not_specialize=names, is_internal=True)
