@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.gather import gather, wrapped
+from vkcompute.arrays.algorithms.gather import IndexedAxis, gather, wrapped
 from vkcompute.arrays.algorithms.lines import Lines, contiguous, count_up
 from vkcompute.arrays.algorithms.scatter import prepared, scatter, write_back
 from vkcompute.arrays.algorithms.segments import scatter_add, scatter_by_sorting
@@ -143,12 +143,13 @@ def _planned(x: Array, index: Any) -> _Plan:
 
 def _combined(parts: list[_Part], lengths: tuple[int, ...], common: tuple[int, ...]) -> Array:
     """Returns indices along all indexed axes."""
-    at: Array | None = None
-    for part, n in zip(parts, lengths, strict=True):
-        if part.indices is not None:
-            at = wrapped(part.indices.broadcast_to(common), n, part.original, before=at)
-    assert at is not None
-    return at
+    return wrapped(
+        [
+            IndexedAxis(part.indices.broadcast_to(common), n, part.original)
+            for part, n in zip(parts, lengths, strict=True)
+            if part.indices is not None
+        ]
+    )
 
 
 def _split(x: Array, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[_Part], bool]:
