@@ -106,11 +106,14 @@ def combine(operation: str, x: Array, index: Any, values: Array) -> None:
         operation: "sum", "max" or "min"; NaN is the extreme of what has one.
 
     Raises:
-        IndexError, ValueError: as `put`.
+        IndexError: as `put`.
         TypeError: a sum of bools.
+        ValueError: as `put`; or the values have more axes than the selected elements, which only an assignment takes.
     """
     x.refuse_shared()
     plan = _planned(x, index)
+    if values.ndim > len(plan.shape):
+        raise ValueError(f"values of shape {values.shape} have more axes than the selected elements, {plan.shape}")
     given = prepared(values, x, plan.shape)
     target = contiguous(plan.view)
     if operation == "sum":
