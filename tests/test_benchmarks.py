@@ -474,6 +474,23 @@ def test_the_hosts_times_as_a_table() -> None:
     assert any(row.startswith("| x + y | ") for row in rows)
 
 
+def test_the_devices_work_is_compared_with_that_of_the_units_commit() -> None:
+    command = [sys.executable, str(BENCHMARKS / "device_work.py"), "--smoke", "--size", "512"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
+    assert done.returncode == 0, done.stderr
+    ratios = [float(line.split("(")[0].split()[-1]) for line in done.stdout.splitlines() if "(" in line]
+    assert len(ratios) == 2
+    assert all(0.2 < ratio < 5 for ratio in ratios), "the same kernel, on arrays of 1 MiB"
+
+
+def test_the_devices_work_as_a_table() -> None:
+    command = [sys.executable, str(BENCHMARKS / "device_work.py"), "--table"]
+    head, line, *rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert head.startswith("| call | SwiftShader, 64 | SwiftShader, 512 | llvmpipe, 64 |")
+    assert {text.count("|") for text in (head, line, *rows)} == {6}
+    assert any(row.startswith("| `putmask(x, mask, y)` | ") for row in rows)
+
+
 def test_programs_of_cuda_are_compared_with_the_interface_that_sees_a_gpu(tmp_path: Path) -> None:
     """Ours stand for Numba and CuPy, whose GPU the machine lacks."""
     program = """
