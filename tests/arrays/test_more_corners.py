@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import permutations
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -116,6 +118,22 @@ def test_values_with_more_axes_are_combined_with_none(gpu: vc.Runtime, shape: tu
         for m, convert in ((np, np.array), (vnp, gpu.array)):
             with pytest.raises(ValueError, match=r"broadcast|more axes"):
                 getattr(m, name).at(convert(np.zeros(5, np.float32)), convert(at), convert(values))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("n", [1, 2, 7, 30])
+def test_medians_of_integers_are_exact_where_large_ones_cancel_out(gpu: vc.Runtime, dtype: str, n: int) -> None:
+    """NumPy's are rounded to float64 before."""
+    if lacks(gpu, dtype):
+        pytest.skip(f"the device lacks {dtype}")
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(n).integers(limits.min, limits.max, (3, n), dtype, endpoint=True)
+    ends = np.array([[limits.min, limits.max, limits.max - 1, limits.min + 1], [limits.max] * 4], dtype)
+    for rows in (x, ends, ends[:, :1]):
+        expected = np.array([median(map(Fraction, row)) for row in rows.tolist()]).astype(np.float32)
+        np.testing.assert_allclose(vnp.median(gpu.array(rows), axis=1).numpy(), expected, rtol=2**-22)
+        result = vnp.nanmedian(gpu.array(rows), axis=1, keepdims=True)
+        np.testing.assert_allclose(result.numpy(), expected[:, None], rtol=2**-22)
 
 
 def test_bools_are_counted(gpu: vc.Runtime) -> None:
