@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -179,6 +181,19 @@ def test_several_axes_tell_the_first_wrong_one(gpu: vc.Runtime) -> None:
                     continue
                 with pytest.raises(IndexError, match=wrong):
                     x[at].numpy()
+
+
+def test_a_repeated_index_keeps_no_memory(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.arange(12, dtype=np.int32).reshape(3, 4))
+    kept = []
+    for _ in range(4):  # one of these calls is traced
+        rows, columns = gpu.array(np.int32([2, 0])), gpu.array(np.int32([1, 3]))
+        assert x[rows, columns].tolist() == [9, 3]
+        kept += [weakref.ref(rows.buffer), weakref.ref(columns.buffer)]
+    del rows, columns
+    gpu.wait()
+    gc.collect()
+    assert [reference() for reference in kept] == [None] * 8
 
 
 def test_indices_of_more_axes_than_one_report_had_words_for(gpu: vc.Runtime) -> None:

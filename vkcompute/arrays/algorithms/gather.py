@@ -120,14 +120,6 @@ class IndexedAxis(NamedTuple):
             indices = converted(indices, np.int32)
         return self._replace(indices=flat(indices))
 
-    def error(self, above: int, below: int) -> IndexError | None:
-        """Returns the error for the largest excess on each side, if there is one."""
-        if not above and not below:
-            return None
-        is_huge = not self.is_signed and above == _MOST
-        worst = f"{self.n - 1 + above if above else -self.n - below}{' or more, or negative,' if is_huge else ''}"
-        return IndexError(f"index {worst} is out of bounds for axis {self.axis} with size {self.n}")
-
 
 def wrapped(axes: Sequence[IndexedAxis], mode: str = "raise") -> Array:
     """Returns indices along all of these axes together as int32, counted from 0, along one axis.
@@ -140,8 +132,7 @@ def wrapped(axes: Sequence[IndexedAxis], mode: str = "raise") -> Array:
         mode: "raise", or "wrap" and "clip" as in NumPy's take.
 
     Raises:
-        IndexError: there are indices, but no elements; or later, an index is out of range.
-        TypeError: the indices are no integers.
+        IndexError: the indices are no integers; there are some, but no elements; or later, one is out of range.
         ValueError: there is no such mode.
     """
     if mode not in _MODES:
@@ -150,11 +141,12 @@ def wrapped(axes: Sequence[IndexedAxis], mode: str = "raise") -> Array:
     runtime, n_indices = axes[0].indices.runtime, axes[0].indices.size
     result = temporary(runtime, n_indices, np.int32)
     n_words = -(-2 * len(axes) // _FAULT_WORDS) * _FAULT_WORDS
+    limits = [(axis.n, axis.axis, axis.is_signed) for axis in axes]  # a plan keeps `read`, and no arrays
 
     def read(words: Words) -> Exception | None:
-        excesses = words[: 2 * len(axes)].tolist()
+        excesses = words[: 2 * len(limits)].reshape(-1, 2).tolist()
         words[:] = 0
-        errors = map(IndexedAxis.error, axes, excesses[::2], excesses[1::2])
+        errors = [_error(*limit, *excess) for limit, excess in zip(limits, excesses, strict=True)]
         return next(filter(None, errors), None)
 
     def run(faults: Array) -> None:
@@ -164,6 +156,15 @@ def wrapped(axes: Sequence[IndexedAxis], mode: str = "raise") -> Array:
     if n_indices:
         expect(runtime, n_words, read, run)
     return result
+
+
+def _error(n: int, axis: int, is_signed: bool, above: int, below: int) -> IndexError | None:
+    """Returns the error for the largest excess of indices on each side, if there is one."""
+    if not above and not below:
+        return None
+    is_huge = not is_signed and above == _MOST
+    worst = f"{n - 1 + above if above else -n - below}{' or more, or negative,' if is_huge else ''}"
+    return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}")
 
 
 def _wrap(axis: IndexedAxis, number: int, mode: str, result: Array, faults: Array) -> None:
