@@ -131,6 +131,8 @@ def test_a_replay_of_many_launches_takes_the_host_as_long_as_one_of_few(gpu: vc.
             result = graphed(x, at)
             gpu.wait()
         np.testing.assert_array_equal(result.numpy(), several(x, at).numpy())
-        counts.append(min(replay_calls(lambda graphed=graphed: graphed(x, at)) for _ in range(3)))
-        gpu.wait()
+        counts.append(10**6)
+        for _ in range(6):  # in some, a watcher of reports has more to do
+            counts[-1] = min(counts[-1], replay_calls(lambda graphed=graphed: graphed(x, at)))
+            gpu.wait()
     assert counts[1] < counts[0] + 20

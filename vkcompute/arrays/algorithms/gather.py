@@ -30,6 +30,7 @@ from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.runtime import runtime_of
 
 _FAULT_WORDS = 64
 _MOST = 2**31 - 1
@@ -138,7 +139,7 @@ def wrapped(axes: Sequence[IndexedAxis], mode: str = "raise") -> Array:
     if mode not in _MODES:
         raise ValueError(f"mode is one of {', '.join(_MODES)}; got {mode!r}")
     axes = [axis.checked() for axis in axes]
-    runtime, n_indices = axes[0].indices.runtime, axes[0].indices.size
+    runtime, n_indices = runtime_of(axes[0].indices), axes[0].indices.size
     result = temporary(runtime, n_indices, np.int32)
     n_words = -(-2 * len(axes) // _FAULT_WORDS) * _FAULT_WORDS
     limits = [(axis.n, axis.axis, axis.is_signed) for axis in axes]  # a plan keeps `read`, and no arrays
