@@ -41,7 +41,7 @@ def main() -> None:
     """Answers each line with a measurement."""
     add = vc.elementwise("x + y")
     measure = partial(device_us, calls=int(sys.argv[3])) if len(sys.argv) > 3 else per_call_us
-    with vc.Runtime() as gpu:
+    with vc.default_runtime() as gpu:  # on which generators draw
         x, y = (gpu.array(np.ones((64, 64), np.float32)) for _ in range(2))
         out = gpu.empty((64, 64), np.float32)
         known: dict[str, Callable[[], Call]] = {"": lambda: lambda: add(x, y, out=out)}
