@@ -153,6 +153,8 @@ def index_cases(a: Any, t: Any, torch: Any) -> Iterator[Case]:
     yield case(
         "x[indices] = y", lambda: assign(a.target, a.indices, a.y), lambda: assign(t.target, t.indices.long(), t.y)
     )
+    yield case("putmask(x, mask, y)", lambda: vnp.putmask(a.target, a.mask, a.y),
+               lambda: t.target.copy_(torch.where(t.mask, t.y, t.target)))  # fmt: skip
     yield case("x[2:30] = y", lambda: assign(a.target, slice(2, 30), a.y[:28]),
                lambda: assign(t.target, slice(2, 30), t.y[:28]))  # fmt: skip
     yield case("x += y", lambda: a.target.__iadd__(a.y), lambda: t.target.add_(t.y))
@@ -223,30 +225,46 @@ def kernel_cases(gpu: vc.Runtime, a: Any) -> Iterator[Case]:
 
 
 @contextlib.contextmanager
-def unit() -> Iterator[tuple[Callable[[str], float | None], str]]:
-    """Yields a function that measures the unit, or a call at its commit, in microseconds, and what the unit is."""
+def worktree() -> Iterator[Path | None]:
+    """Yields a worktree of the unit's commit; None where git has no such commit, as in a wheel."""
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as undo:
-        folder, said = HERE.parent, "the present bare launch (git has no commit of the unit here)"
         tree = Path(scratch) / "unit"
         command = ["git", "worktree", "add", "--detach", "--force", str(tree), UNIT]
         with contextlib.suppress(OSError):
             if not subprocess.run(command, cwd=HERE, capture_output=True, check=False).returncode:
                 remove = ["git", "worktree", "remove", "--force", str(tree)]
                 undo.callback(subprocess.run, remove, cwd=HERE, capture_output=True, check=False)
-                folder, said = tree, f"a bare launch of commit {UNIT}"
-        words = [sys.executable, str(HERE / "unit_calls.py"), str(folder)]
-        child = undo.enter_context(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        undo.callback(child.terminate)
-        assert child.stdin is not None
-        assert child.stdout is not None
-        into, out = child.stdin, child.stdout
-        if out.readline().strip() != "ready":
-            raise SystemExit("host.py: the unit cannot be measured; its error is above")
+                yield tree
+                return
+        yield None
 
-        def measure(name: str = "") -> float | None:
-            print(name, file=into, flush=True)
-            return float(answer) if (answer := out.readline().strip()) else None
 
+@contextlib.contextmanager
+def asked(folder: Path, *options: Any) -> Iterator[Callable[[str], float | None]]:
+    """Yields a function that measures a call of a checkout in a process of its own, by its name, in microseconds."""
+    words = [sys.executable, str(HERE / "unit_calls.py"), str(folder), *map(str, options)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            into, out = child.stdin, child.stdout
+            if out.readline().strip() != "ready":
+                raise SystemExit("the calls of another checkout cannot be measured; its error is above")
+
+            def measure(name: str = "") -> float | None:
+                print(name, file=into, flush=True)
+                return float(answer) if (answer := out.readline().strip()) else None
+
+            yield measure
+        finally:
+            child.terminate()
+
+
+@contextlib.contextmanager
+def unit() -> Iterator[tuple[Callable[[str], float | None], str]]:
+    """Yields a function that measures the unit, or a call at its commit, in microseconds, and what the unit is."""
+    with worktree() as tree, asked(tree or HERE.parent) as measure:
+        said = f"a bare launch of commit {UNIT}" if tree else "the present bare launch (git has no commit of it here)"
         yield measure, said
 
 

@@ -1,4 +1,4 @@
-"""The host's time of calls that enqueue work: CPU time of the threads that run Python, with their driver calls."""
+"""CPU time of calls that enqueue work: of the threads that run Python, with their driver calls, and of the drivers'."""
 
 from __future__ import annotations
 
@@ -27,6 +27,21 @@ def per_call_us(call: Callable[[], Any], wait: Callable[[], Any], calls: int = C
             call()
         times.append(_cpu_s() - start)
         wait()
+    return min(times) / calls * 1e6
+
+
+def device_us(call: Callable[[], Any], wait: Callable[[], Any], calls: int = CALLS, rounds: int = ROUNDS) -> float:
+    """Returns the least of microseconds per call over rounds that the driver's own threads took, until it was idle."""
+    for _ in range(3):
+        call()
+        wait()
+    times = []
+    for _ in range(rounds):
+        start = time.process_time() - _cpu_s()
+        for _ in range(calls):
+            call()
+        wait()
+        times.append(time.process_time() - _cpu_s() - start)
     return min(times) / calls * 1e6
 
 

@@ -50,6 +50,7 @@ BENCHMARKS = {
 # The others, with the reason why nothing is recorded.
 LEFT_OUT = {
     "amd": "compiles without a device; its kernels are in the table in any case",
+    "device_work": "makes calls of host.py",
     "unit_calls": "a part of host.py",
     "compilers": "is the table",
     "cuda_programs": "compares programs with Numba CUDA and CuPy; other benchmarks have kernels of these kinds",

@@ -1,6 +1,7 @@
 """Measures calls of one checkout of the library, one for each line of standard input: a name among host.py's calls.
 
-Usage: unit_calls.py FOLDER, which holds the package. Writes microseconds per call; nothing where the checkout cannot
+Usage: unit_calls.py FOLDER [SIZE CALLS]. The folder holds the package. Writes microseconds of the host per call, or
+of the device with square arrays of this size and so many calls between two waits; nothing where the checkout cannot
 make the call, as an early one lacks its function. An empty line is a bare launch.
 """
 
@@ -9,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 sys.path[:1] = [sys.argv[1], *sys.path[:1]]
 
 import numpy as np  # noqa: E402
-from host_time import per_call_us  # noqa: E402
+from host_time import device_us, per_call_us  # noqa: E402
 
 import vkcompute as vc  # noqa: E402
 
@@ -25,6 +27,7 @@ def calls_of(gpu: vc.Runtime) -> Iterator[tuple[str, Callable[[], Call]]]:
     """Yields functions that make host.py's calls, by name, on this checkout: as many as it can prepare."""
     import host  # after the package, which it would take from its own checkout
 
+    host.N = int(sys.argv[2]) if len(sys.argv) > 2 else host.N
     arrays = host.Data(gpu.array, host.values())
     made = host.array_cases, host.index_cases, host.network_cases
     groups = [*[cases(arrays, None, None) for cases in made], host.kernel_cases(gpu, arrays)]
@@ -37,7 +40,8 @@ def calls_of(gpu: vc.Runtime) -> Iterator[tuple[str, Callable[[], Call]]]:
 def main() -> None:
     """Answers each line with a measurement."""
     add = vc.elementwise("x + y")
-    with vc.Runtime() as gpu:
+    measure = partial(device_us, calls=int(sys.argv[3])) if len(sys.argv) > 3 else per_call_us
+    with vc.default_runtime() as gpu:  # on which generators draw
         x, y = (gpu.array(np.ones((64, 64), np.float32)) for _ in range(2))
         out = gpu.empty((64, 64), np.float32)
         known: dict[str, Callable[[], Call]] = {"": lambda: lambda: add(x, y, out=out)}
@@ -47,7 +51,7 @@ def main() -> None:
                 with contextlib.suppress(Exception):
                     known |= calls_of(gpu)
             try:
-                print(per_call_us(known[name](), gpu.wait), flush=True)
+                print(measure(known[name](), gpu.wait), flush=True)
             except Exception:
                 print(flush=True)
 

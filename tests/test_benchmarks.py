@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -473,6 +474,23 @@ def test_the_hosts_times_as_a_table() -> None:
     assert head.startswith("| call | before | now, llvmpipe | now, SwiftShader | PyTorch |")
     assert {text.count("|") for text in (head, line, *rows)} == {6}
     assert any(row.startswith("| x + y | ") for row in rows)
+
+
+def test_the_devices_work_is_compared_with_that_of_the_units_commit() -> None:
+    command = [sys.executable, str(BENCHMARKS / "device_work.py"), "--smoke", "--size", "512"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
+    assert done.returncode == 0, done.stderr
+    ratios = [float(text) for text in re.findall(r"([\d.]+) \([\d.]+\)", done.stdout)]
+    assert len(ratios) == 2
+    assert all(0.2 < ratio < 5 for ratio in ratios), "the same kernel, on arrays of 1 MiB"
+
+
+def test_the_devices_work_as_a_table() -> None:
+    command = [sys.executable, str(BENCHMARKS / "device_work.py"), "--table"]
+    head, line, *rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert head.startswith("| call | SwiftShader, 64 | SwiftShader, 512 | llvmpipe, 64 |")
+    assert {text.count("|") for text in (head, line, *rows)} == {6}
+    assert any(row.startswith("| `putmask(x, mask, y)` | ") for row in rows)
 
 
 def test_programs_of_cuda_are_compared_with_the_interface_that_sees_a_gpu(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""The device memory that recordings of graphed functions keep: large arguments that were given repeatedly."""
+"""The device memory that recordings of graphed functions keep: large arguments, and one memory for all results."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from runtimes import open_runtime
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
+from vkcompute import nn
 from vkcompute.runtime.graphs.ports import LARGE_BYTES
 from vkcompute.runtime.graphs.recording_cache import _MAX_KEPT
 
@@ -78,3 +81,58 @@ def test_small_arguments_are_not_kept(gpu: vc.Runtime) -> None:
         assert np.all(function(x).numpy() == 2 * number + 1)
         sizes.append(used(gpu))
     assert sizes[3:] == sizes[3:4] * 13
+
+
+AT = np.arange(64, dtype=np.int32)[::-1].copy()
+STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "cumsum": lambda x, at: vnp.cumsum(x, axis=1) * 0.1,
+    "sort": lambda x, at: vnp.sort(x) + 1,
+    "fft": lambda x, at: vnp.fft.fft(x).real * 0.1,
+    "roll": lambda x, at: vnp.roll(x, 3, axis=1),
+    "copy": lambda x, at: x.T.copy(),
+    "topk": lambda x, at: x + nn.topk(x, 5)[0].sum(),
+    "x[at]": lambda x, at: x[at],
+    "argsort": lambda x, at: vnp.take_along_axis(x, vnp.argsort(x), 1),
+    "std": lambda x, at: x - vnp.std(x, axis=0),
+}
+
+
+def replay_calls(replay: Callable[[], Any]) -> int:
+    """Returns the number of calls that Python makes in a replay."""
+    n_calls = 0
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal n_calls
+        n_calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        replay()
+    finally:
+        sys.setprofile(None)
+    return n_calls
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_replay_of_many_launches_takes_the_host_as_long_as_one_of_few(gpu: vc.Runtime, name: str) -> None:
+    """All results of a recording share its memory, whichever function makes them."""
+    step, at = STEPS[name], gpu.array(AT)
+    x = gpu.array(np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32))
+    counts = []
+    for n_steps in (1, 40):
+
+        def several(x: Any, at: Any, n_steps: int = n_steps) -> Any:
+            for _ in range(n_steps):
+                x = step(x, at)
+            return x
+
+        graphed = vc.graph(several)
+        for _ in range(4):
+            result = graphed(x, at)
+            gpu.wait()
+        np.testing.assert_array_equal(result.numpy(), several(x, at).numpy())
+        counts.append(10**6)
+        for _ in range(6):  # in some, a watcher of reports has more to do
+            counts[-1] = min(counts[-1], replay_calls(lambda graphed=graphed: graphed(x, at)))
+            gpu.wait()
+    assert counts[1] < counts[0] + 20

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -162,6 +164,46 @@ def test_an_index_out_of_range(gpu: vc.Runtime, at: list[int]) -> None:
         result = indexing.get(x, (slice(None), gpu.array(np.array(at, np.int32))))
         with pytest.raises(IndexError, match=message):
             result.numpy()
+
+
+def test_several_axes_tell_the_first_wrong_one(gpu: vc.Runtime) -> None:
+    """Their indices share one report, which is free of the last error when it is used again."""
+    x = gpu.array(np.arange(12, dtype=np.int32).reshape(3, 4))
+    for _ in range(3):
+        for rows, columns, wrong in [([2, 0], [3, -4], None), ([0, -9], [7, 0], "index -9 .* axis 0 with size 3"),
+                                     ([1, 1], [1, 6], "index 6 .* axis 1 with size 4")]:  # fmt: skip
+            for dtypes in ((np.int32, np.int32), (np.int16, np.int64), (np.int32, np.uint32)):
+                if min(rows + columns) < 0 and dtypes[1] is np.uint32:
+                    continue
+                at = tuple(gpu.array(np.array(n, dtype)) for n, dtype in zip((rows, columns), dtypes, strict=True))
+                if wrong is None:
+                    assert x[at].tolist() == x.numpy()[rows, columns].tolist()
+                    continue
+                with pytest.raises(IndexError, match=wrong):
+                    x[at].numpy()
+
+
+def test_a_repeated_index_keeps_no_memory(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.arange(12, dtype=np.int32).reshape(3, 4))
+    kept = []
+    for _ in range(4):  # one of these calls is traced
+        rows, columns = gpu.array(np.int32([2, 0])), gpu.array(np.int32([1, 3]))
+        assert x[rows, columns].tolist() == [9, 3]
+        kept += [weakref.ref(rows.buffer), weakref.ref(columns.buffer)]
+    del rows, columns
+    gpu.wait()
+    gc.collect()
+    assert [reference() for reference in kept] == [None] * 8
+
+
+def test_indices_of_more_axes_than_one_report_had_words_for(gpu: vc.Runtime) -> None:
+    host = np.arange(4, dtype=np.int32).reshape((2,) + (1,) * 33 + (2,))
+    x, at = gpu.array(host), np.array([1, 0], np.int32)
+    zero = np.zeros(2, np.int32)
+    key = (at, *[zero] * 33, at)
+    assert x[tuple(map(gpu.array, key))].tolist() == host.reshape(2, 2)[at, at].tolist()
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 34 with size 2"):
+        x[tuple(map(gpu.array, (at, *[zero] * 33, at + 4)))].numpy()
 
 
 def test_elements_with_an_index_out_of_range_are_not_assigned(gpu: vc.Runtime) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import permutations
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -84,6 +86,54 @@ def test_edges_of_bins_are_numpys(gpu: vc.Runtime, dtype: str) -> None:
     agree(gpu, lambda m, x: m.histogram_bin_edges(x, 17), x)
     agree(gpu, lambda m, x: m.histogram(x, 17)[0], x)
     agree(gpu, lambda m, x: m.histogram(x, 17, (3, 60))[0], x)
+
+
+@pytest.mark.parametrize("bins", [4, [-3.0, 0.0, 1.0, 5.0]])
+@pytest.mark.parametrize("density", [False, True])
+def test_complex_weights_are_summed_in_bins(gpu: vc.Runtime, bins: Any, *, density: bool) -> None:
+    rng = np.random.default_rng(4)
+    x, parts = rng.normal(size=50).astype(np.float32) * 3, rng.normal(size=(2, 50)).astype(np.float32)
+    weights = (parts[0] + 1j * parts[1]).astype(np.complex64)
+    limits = (-5, 9) if bins == 4 else None
+    agree(gpu, lambda m, x, w: m.histogram(x, bins, limits, weights=w, density=density)[0], x, weights, rtol=1e-5)
+    counted = vnp.histogram(gpu.array(x), bins, limits, weights=gpu.array(weights))[0]
+    assert counted.dtype == np.complex64
+    with pytest.raises(TypeError, match="histogram2d takes real weights"):
+        vnp.histogram2d(gpu.array(x), gpu.array(x), 3, weights=gpu.array(weights))
+
+
+def test_complex_numbers_have_no_bins(gpu: vc.Runtime) -> None:
+    z, x = gpu.array(np.complex64([1 + 2j, 3, -1j])), gpu.zeros(3)
+    for call in (lambda: vnp.histogram(z, 4), lambda: vnp.histogram(z, 4, (0, 3)),
+                 lambda: vnp.histogram(z, np.float32([0, 1])), lambda: vnp.histogram2d(x, z, 3)):  # fmt: skip
+        with pytest.raises(TypeError, match=r"takes real numbers and edges; got .*; pass their \.real"):
+            call()
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (1, 1), (1, 1, 3), (1, 3, 1)])
+def test_values_with_more_axes_are_combined_with_none(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
+    """An assignment takes such values."""
+    at, values = np.int32([0, 1, 1]), np.ones(shape, np.float32)
+    for name in ("add", "maximum", "multiply", "arctan2"):
+        for m, convert in ((np, np.array), (vnp, gpu.array)):
+            with pytest.raises(ValueError, match=r"broadcast|more axes"):
+                getattr(m, name).at(convert(np.zeros(5, np.float32)), convert(at), convert(values))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("n", [1, 2, 7, 30])
+def test_medians_of_integers_are_exact_where_large_ones_cancel_out(gpu: vc.Runtime, dtype: str, n: int) -> None:
+    """NumPy's are rounded to float64 before."""
+    if lacks(gpu, dtype):
+        pytest.skip(f"the device lacks {dtype}")
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(n).integers(limits.min, limits.max, (3, n), dtype, endpoint=True)
+    ends = np.array([[limits.min, limits.max, limits.max - 1, limits.min + 1], [limits.max] * 4], dtype)
+    for rows in (x, ends, ends[:, :1]):
+        expected = np.array([median(map(Fraction, row)) for row in rows.tolist()]).astype(np.float32)
+        np.testing.assert_allclose(vnp.median(gpu.array(rows), axis=1).numpy(), expected, rtol=2**-22)
+        result = vnp.nanmedian(gpu.array(rows), axis=1, keepdims=True)
+        np.testing.assert_allclose(result.numpy(), expected[:, None], rtol=2**-22)
 
 
 def test_bools_are_counted(gpu: vc.Runtime) -> None:

@@ -240,11 +240,11 @@ def test_medians_and_partitions(gpu: vc.Runtime, data: Any, shape: tuple[int, ..
     dtype = data.draw(st.sampled_from(dtypes_of(gpu, "float32 int32")))
     x, array = viewed(data, gpu, values(rng, shape, dtype, special=data.draw(st.booleans())))
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
-    wide = x if x.dtype.kind == "f" else x.astype(vnp.median(array).dtype)
+    rtol = 0 if x.dtype.kind == "f" else 2**-22  # of integers, NumPy's are float64
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        np.testing.assert_array_equal(vnp.median(array, axis).numpy(), np.median(wide, axis))
-        np.testing.assert_array_equal(vnp.median(array).numpy(), np.median(wide))
+        np.testing.assert_allclose(vnp.median(array, axis).numpy(), np.median(x, axis), rtol)
+        np.testing.assert_allclose(vnp.median(array).numpy(), np.median(x), rtol)
     if n := x.shape[axis]:
         k = data.draw(st.integers(-n, n - 1))
         result = vnp.partition(array, k, axis).numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -269,3 +270,24 @@ def test_plans_keep_no_function_alive(gpu: vc.Runtime) -> None:
     gone = launched()
     gc.collect()
     assert gone() is None
+
+
+def test_a_launch_that_is_repeated_takes_the_lock_once(gpu: vc.Runtime) -> None:
+    """It walks no stack, makes no future, and notes no cost where submits have no limit."""
+    add, x, out = vc.elementwise("x + y"), gpu.zeros((64, 64)), gpu.zeros((64, 64))
+    launches: list[list[str]] = []
+
+    def note(frame: Any, event: str, arg: Any) -> None:
+        if event in ("call", "c_call"):
+            launches[-1].append(frame.f_code.co_name if event == "call" else arg.__name__)
+
+    for _ in range(8):
+        launches.append([])
+        sys.setprofile(note)
+        try:
+            add(x, x, out=out)
+        finally:
+            sys.setprofile(None)
+    calls = min(launches, key=len)
+    assert calls.count("__exit__") == 1
+    assert not {"_getframe", "refuse_interruption", "future", "Future", "add_cost"} & {*calls}

@@ -112,8 +112,8 @@ class SpillingKernel:
         most, nbytes = device.physical.limits["maxPerStageDescriptorStorageBuffers"], device.max_binding_bytes
         if n_buffers > most:
             raise ValueError(
-                f"{name} has {self._n_given} arrays that take {n_buffers} bindings of {nbytes} bytes each; {device} "
-                f"binds {most}; pass parts of the arrays"
+                f"{name} has {self._n_given} arrays, with its tables and reports, that take {n_buffers} "
+                f"bindings of {nbytes} bytes each; {device} binds {most}; pass parts of the arrays"
             )
 
     def _parameters_of(self, block: InterfaceBlock) -> PushConstants:
@@ -204,8 +204,9 @@ class SpillingKernel:
                 continue
             if ranges_overlap([spans_of([arrays[at]]) for at in (one, other)]):
                 raise ValueError(
-                    f"{self.name} has {self._n_given} arrays, more than {self.runtime.device} binds, so that some are "
-                    f"copied; array {one} and array {other} share memory, and it writes one of them; pass a .copy()"
+                    f"{self.name} has {self._n_given} arrays, with its tables and reports; {self.runtime.device} binds "
+                    f"fewer, so that some are copied; array {one} and array {other} share memory, and it writes one of "
+                    "them; pass a .copy()"
                 )
             if graph is not None:
                 graph.require_apart(arrays[one], arrays[other], unless_same=False)

@@ -5,8 +5,9 @@ Elements are moved as bits: those of 8 or 16 bytes as several words, so that any
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,10 +43,10 @@ _either = Elementwise("low if at < n else high", "at, n, low, high")
 
 
 @kernel
-def _wrap_signed(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_combined: int, mode: int) -> None:
+def _wrap_signed(indices: Any, at: Any, faults: Any, n_items: int, n: int, number: int, mode: int) -> None:
     """Counts negative indices from 0, and combines them with those of the axes before.
 
-    The largest excess on each side goes to `faults`.
+    The largest excess on each side goes to `faults`, to the words of the axis with this number.
     """
     n_threads = (n_items + _EACH - 1) // _EACH
     i = global_id(0)
@@ -63,16 +64,16 @@ def _wrap_signed(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_co
             position = np.int32(index + n if index < 0 else index)
             is_right = -n <= index < n
             if i + k * n_threads < n_items:
-                before = at[j] if is_combined == 1 else 0
+                before = at[j] if number > 0 else 0
                 at[j] = before * n + position if is_right and before >= 0 else -1
         if above > 0:
-            atomic.max(faults, 0, above)
+            atomic.max(faults, 2 * number, above)
         if below > 0:
-            atomic.max(faults, 1, below)
+            atomic.max(faults, 2 * number + 1, below)
 
 
 @kernel
-def _wrap_unsigned(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_combined: int, mode: int) -> None:
+def _wrap_unsigned(indices: Any, at: Any, faults: Any, n_items: int, n: int, number: int, mode: int) -> None:
     """As for signed indices."""
     i = global_id(0)
     if i < n_items:
@@ -83,67 +84,100 @@ def _wrap_unsigned(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_
         elif mode == 2 and index >= limit:
             index = limit - np.uint32(1)
         if index >= limit:
-            atomic.max(faults, 0, np.uint32(min(index - limit, np.uint32(_MOST - 1))) + np.uint32(1))
+            atomic.max(faults, 2 * number, np.uint32(min(index - limit, np.uint32(_MOST - 1))) + np.uint32(1))
             at[i] = -1
-        elif is_combined == 0 or at[i] >= 0:
-            at[i] = is_combined * at[i] * n + np.int32(index)
+        elif number == 0:
+            at[i] = np.int32(index)
+        elif at[i] >= 0:
+            at[i] = at[i] * n + np.int32(index)
 
 
-def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: Array | None = None) -> Array:
-    """Returns indices along an axis of length `n` as int32, counted from 0, along one axis.
+class IndexedAxis(NamedTuple):
+    """Indices along an axis.
+
+    Attributes:
+        indices: of any integer dtype.
+        n: length of the axis.
+        axis: its number, for errors.
+    """
+
+    indices: Array
+    n: int
+    axis: int
+
+    @property
+    def is_signed(self) -> bool:
+        """False for indices of an unsigned dtype."""
+        return self.indices.dtype.kind == "i"
+
+    def checked(self) -> IndexedAxis:
+        """Returns the same with contiguous indices of a dtype that holds the length of the axis."""
+        indices = self.indices
+        if indices.dtype.kind not in "iu":
+            raise IndexError(f"arrays used as indices must be of integer (or boolean) type; got {indices.dtype}")
+        if indices.size and not self.n:
+            raise IndexError(f"cannot do a non-empty take from an axis without elements: axis {self.axis} has size 0")
+        if self.is_signed and indices.dtype.itemsize < 4:
+            indices = converted(indices, np.int32)
+        return self._replace(indices=flat(indices))
+
+
+def wrapped(axes: Sequence[IndexedAxis], mode: str = "raise") -> Array:
+    """Returns indices along all of these axes together as int32, counted from 0, along one axis.
 
     An index out of range fails the launch: the error is raised where its results are read. The index is -1 then, at
     which `gather` reads any element, and `scatter` stores none.
 
     Args:
-        indices: of any integer dtype.
-        axis: for the error.
+        axes: with as many indices each.
         mode: "raise", or "wrap" and "clip" as in NumPy's take.
-        before: indices along the axes before, which are combined to indices along all of these axes.
 
     Raises:
-        IndexError: there are indices, but no elements; or later, an index is out of range.
-        TypeError: the indices are no integers.
+        IndexError: the indices are no integers; there are some, but no elements; or later, one is out of range.
         ValueError: there is no such mode.
     """
-    if indices.dtype.kind not in "iu":
-        raise IndexError(f"arrays used as indices must be of integer (or boolean) type; got {indices.dtype}")
     if mode not in _MODES:
         raise ValueError(f"mode is one of {', '.join(_MODES)}; got {mode!r}")
-    if indices.size and not n:
-        raise IndexError(f"cannot do a non-empty take from an axis without elements: axis {axis} has size 0")
-    if indices.dtype.kind == "i" and indices.dtype.itemsize < 4:  # which need not hold the length of the axis
-        indices = converted(indices, np.int32)
-    chosen = _wrap_signed if indices.dtype.kind == "i" else _wrap_unsigned
-    result = temporary(indices.runtime, indices.size, np.int32) if before is None else before
-    indices = flat(indices)
+    axes = [axis.checked() for axis in axes]
+    runtime, n_indices = runtime_of(axes[0].indices), axes[0].indices.size
+    result = temporary(runtime, n_indices, np.int32)
+    n_words = -(-2 * len(axes) // _FAULT_WORDS) * _FAULT_WORDS
+    limits = [(axis.n, axis.axis, axis.is_signed) for axis in axes]  # a plan keeps `read`, and no arrays
 
     def read(words: Words) -> Exception | None:
-        above, below = int(words[0]), int(words[1])
-        words[:2] = 0
-        if not above and not below:
-            return None
-        is_huge = chosen is _wrap_unsigned and above == _MOST
-        worst = f"{n - 1 + above if above else -n - below}{' or more, or negative,' if is_huge else ''}"
-        return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}")
+        excesses = words[: 2 * len(limits)].reshape(-1, 2).tolist()
+        words[:] = 0
+        errors = [_error(*limit, *excess) for limit, excess in zip(limits, excesses, strict=True)]
+        return next(filter(None, errors), None)
 
-    def wrap(indices: Array, result: Array) -> None:
-        if bytes_exceed_reach(indices, indices.nbytes, result.nbytes, 4 * _FAULT_WORDS):
-            for half in halves(indices.size):
-                wrap(indices[half], result[half])
-            return
-        n_items = -(-indices.size // _EACH) if chosen is _wrap_signed else indices.size
-        numbers = indices.size, n, int(before is not None), _MODES[mode]
-        expect(
-            runtime_of(indices),
-            _FAULT_WORDS,
-            read,
-            lambda faults: launch(chosen, n_items, indices, result, faults, *numbers),
-        )
+    def run(faults: Array) -> None:
+        for number, axis in enumerate(axes):
+            _wrap(axis, number, mode, result, faults)
 
-    if indices.size:
-        wrap(indices, result)
+    if n_indices:
+        expect(runtime, n_words, read, run)
     return result
+
+
+def _error(n: int, axis: int, is_signed: bool, above: int, below: int) -> IndexError | None:
+    """Returns the error for the largest excess of indices on each side, if there is one."""
+    if not above and not below:
+        return None
+    is_huge = not is_signed and above == _MOST
+    worst = f"{n - 1 + above if above else -n - below}{' or more, or negative,' if is_huge else ''}"
+    return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}")
+
+
+def _wrap(axis: IndexedAxis, number: int, mode: str, result: Array, faults: Array) -> None:
+    """Combines the indices along an axis with the result, that of the axes before if this is not the first."""
+    indices = axis.indices
+    if bytes_exceed_reach(indices, indices.nbytes, result.nbytes, faults.nbytes):
+        for half in halves(indices.size):
+            _wrap(axis._replace(indices=indices[half]), number, mode, result[half], faults)
+        return
+    chosen, per_invocation = (_wrap_signed, _EACH) if axis.is_signed else (_wrap_unsigned, 1)
+    numbers = indices.size, axis.n, number, _MODES[mode]
+    launch(chosen, -(-indices.size // per_invocation), indices, result, faults, *numbers)
 
 
 @kernel
@@ -249,7 +283,7 @@ def take(x: Array, indices: Array, axis: int | None = None, mode: str = "raise")
         x, axis = flat(x), 0
     axis = axis_of("take", x.ndim, axis)
     lines = lines_along(x.shape, axis)
-    at = wrapped(indices, lines.n, axis, mode)
+    at = wrapped([IndexedAxis(indices, lines.n, axis)], mode)
     out = empty_result(x.runtime, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
     return gather(contiguous(x), at, lines, out)
 
@@ -257,7 +291,7 @@ def take(x: Array, indices: Array, axis: int | None = None, mode: str = "raise")
 def positions_along(shape: tuple[int, ...], indices: Array, axis: int) -> Array:
     """Returns indices along an axis as indices of the flattened array of this shape, which has the other lengths."""
     lines = lines_along(shape, axis)
-    at = wrapped(indices, lines.n, axis)
+    at = wrapped([IndexedAxis(indices, lines.n, axis)])
     positions = temporary(at.runtime, at.size, np.int32)
     _store_positions(at, positions, 0, lines, indices.shape[axis])
     return positions

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.gather import halved, positions_along, take, words, wrapped
+from vkcompute.arrays.algorithms.gather import IndexedAxis, halved, positions_along, take, words, wrapped
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
 from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.jit.elementwise.dispatch import halves
@@ -128,7 +128,7 @@ def put(x: Array, indices: Array, values: Array, mode: str = "raise") -> None:
     """Assigns values to elements of the flattened array, as NumPy's put: values are repeated as needed."""
     if not indices.size or not values.size:
         return
-    at, target = wrapped(indices, x.size, 0, mode), contiguous(x)
+    at, target = wrapped([IndexedAxis(indices, x.size, 0)], mode), contiguous(x)
     if values.size not in (1, at.size):
         values = take(values, count_up(x.runtime, at.size), None, "wrap")
     scatter(target, at, Lines(1, x.size, 1), prepared(flat(values), x, (at.size,)))

@@ -14,7 +14,7 @@ from vkcompute.arrays.algorithms.lines import flat, launch
 from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.selection import masked
 from vkcompute.arrays.expressions.promotion import default_float, default_int, dtype_of, floating, promoted
-from vkcompute.arrays.expressions.ufunc import apply, astype, where
+from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where
 from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.bin_rules import width_of_bins
 from vkcompute.arrays.functions.creation import asarray, beside
@@ -24,7 +24,7 @@ from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
-from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.array import Array, empty_result
 
 _MOST_EQUAL = 1 << 16
 """Bins for which the index of a value is computed; the quotient is exact to a fraction of a bin in float32."""
@@ -56,8 +56,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
         ValueError: the edges are in no order.
     """
     edges = beside(bins, [x], x.runtime)
-    if "c" in (x.dtype.kind, edges.dtype.kind):
-        raise TypeError(f"digitize takes real numbers and edges; got {x.dtype} and {edges.dtype}; pass their .real")
+    _require_real("digitize", x, edges)
     if _ascends(edges.numpy()):
         return search.searchsorted(edges, x, "left" if right else "right")
     return apply("subtract", np.int32(edges.size), search.searchsorted(flip(edges), x, "left" if right else "right"))
@@ -197,7 +196,19 @@ def _find_bins(values: Array, edges: Array, out: Array) -> None:
 def _counted(at: Array, n: int, weights: Any) -> Array:
     """Returns how many values are in each of n bins, or the sum of their weights."""
     given = None if weights is None else ravel(beside(weights, [], at.runtime))
-    return segments.totals(at, given, n + 1)[:n]
+    if given is None or given.dtype.kind != "c":
+        return segments.totals(at, given, n + 1)[:n]
+    counts = empty_result(at.runtime, n, given.dtype)
+    for target, part in ((counts.real, given.real), (counts.imag, given.imag)):
+        assign(target, segments.totals(at, part, n + 1)[:n])
+    return counts
+
+
+def _require_real(name: str, *given: Array) -> None:
+    """Raises TypeError for complex numbers, which have no order; NumPy's bins of these ignore the imaginary parts."""
+    for array in given:
+        if array.dtype.kind == "c":
+            raise TypeError(f"{name} takes real numbers and edges; got {array.dtype}; pass their .real")
 
 
 def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> Any:
@@ -207,8 +218,14 @@ def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None 
         bins, range: as of `histogram_bin_edges`.
         density: True for densities, whose integral is 1.
         weights: of the values, which are summed.
+
+    Raises:
+        TypeError: values or edges are complex numbers.
+        ValueError: as `histogram_bin_edges`.
     """
+    _require_real("histogram", a)
     x, edges = ravel(a), histogram_bin_edges(a, bins, range, weights)
+    _require_real("histogram", edges)
     counts = _counted(_bins(x, edges, equal=np.ndim(bins) == 0), edges.size - 1, weights)
     if weights is not None and dtype_of(weights).kind in "iu":
         counts = astype(counts, weights.dtype if hasattr(weights, "dtype") else default_int(x.runtime))
@@ -219,7 +236,7 @@ def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None 
 
 
 def _density(counts: Array, volume: Array) -> Array:
-    dtype = counts.dtype if counts.dtype.kind == "f" else default_float()
+    dtype = counts.dtype if counts.dtype.kind in "fc" else default_float()
     counts = astype(counts, dtype)
     return apply("divide", apply("divide", counts, reductions.sum(counts)), astype(volume, dtype))
 
@@ -233,6 +250,10 @@ def histogramdd(
         sample: a row per point, a vector of one coordinate, or an array per coordinate.
         bins: a number for all coordinates, or a number or edges for each.
         range: the first and the last edge of each coordinate, or None for its least and largest value.
+
+    Raises:
+        TypeError: coordinates, edges or weights are complex numbers.
+        ValueError: as `histogram_bin_edges`; or their numbers differ from that of the coordinates.
     """
     if isinstance(sample, (list, tuple)) and not any(type(column) is Array for column in sample):
         sample = [asarray(column) for column in sample]
@@ -245,7 +266,11 @@ def histogramdd(
     if not len(each_bins) == len(limits) == len(columns):
         raise ValueError(f"bins and ranges are one per coordinate, of which there are {len(columns)}")
     columns = [ravel(column) for column in columns]
+    _require_real("histogramdd", *columns)
     edges = [_edges(*args) for args in zip(columns, each_bins, limits, strict=True)]
+    _require_real("histogramdd", *edges)
+    if weights is not None and dtype_of(weights).kind == "c":
+        raise TypeError("histogramdd takes real weights; got complex ones; pass their .real and their .imag")
     shape = tuple([edge.size - 1 for edge in edges])
     at, n = _combined(columns, edges, [np.ndim(given) == 0 for given in each_bins])
     counts = _counted(at, n, weights).reshape(shape)

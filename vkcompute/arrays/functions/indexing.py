@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.gather import gather, wrapped
+from vkcompute.arrays.algorithms.gather import IndexedAxis, gather, wrapped
 from vkcompute.arrays.algorithms.lines import Lines, contiguous, count_up
 from vkcompute.arrays.algorithms.scatter import prepared, scatter, write_back
 from vkcompute.arrays.algorithms.segments import scatter_add, scatter_by_sorting
@@ -106,11 +106,14 @@ def combine(operation: str, x: Array, index: Any, values: Array) -> None:
         operation: "sum", "max" or "min"; NaN is the extreme of what has one.
 
     Raises:
-        IndexError, ValueError: as `put`.
+        IndexError: as `put`.
         TypeError: a sum of bools.
+        ValueError: as `put`; or the values have more axes than the selected elements, which only an assignment takes.
     """
     x.refuse_shared()
     plan = _planned(x, index)
+    if values.ndim > len(plan.shape):
+        raise ValueError(f"values of shape {values.shape} have more axes than the selected elements, {plan.shape}")
     given = prepared(values, x, plan.shape)
     target = contiguous(plan.view)
     if operation == "sum":
@@ -143,12 +146,13 @@ def _planned(x: Array, index: Any) -> _Plan:
 
 def _combined(parts: list[_Part], lengths: tuple[int, ...], common: tuple[int, ...]) -> Array:
     """Returns indices along all indexed axes."""
-    at: Array | None = None
-    for part, n in zip(parts, lengths, strict=True):
-        if part.indices is not None:
-            at = wrapped(part.indices.broadcast_to(common), n, part.original, before=at)
-    assert at is not None
-    return at
+    return wrapped(
+        [
+            IndexedAxis(part.indices.broadcast_to(common), n, part.original)
+            for part, n in zip(parts, lengths, strict=True)
+            if part.indices is not None
+        ]
+    )
 
 
 def _split(x: Array, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[_Part], bool]:

@@ -279,11 +279,28 @@ def _median(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, 
     axes = _axes(name, x.ndim, axis)
     if 0 in [x.shape[at] for at in axes]:
         middle = reductions.mean(x, axes, keepdims=keepdims)
+    elif x.dtype.kind in "iu":
+        middle = _middle_of_integers(_lines(name, x, axes))
+        middle = reshape(middle, _kept(x, axes)) if keepdims else middle
     else:
         line = astype(_lines(name, x, axes), floating(x.dtype))
         middle = _middle_of_numbers(sorting.sort(line, -1)) if without_nan else _middle(line)
         middle = reshape(middle, _kept(x, axes)) if keepdims else middle
     return written(middle, out)
+
+
+def _middle_of_integers(line: Array) -> Array:
+    """Returns the middle element of each line, or the mean of the middle two, rounded once or twice to a float.
+
+    Halves are added as integers, since floats of large elements would lose what is left where these cancel out.
+    """
+    n, dtype = line.shape[-1], floating(line.dtype)
+    elements = elements_at(line, [(n - 1) // 2, n // 2])
+    low, high = elements[(n - 1) // 2], elements[n // 2]
+    one = line.dtype.type(1)
+    halves = apply("add", apply("right_shift", low, one), apply("right_shift", high, one))
+    rest = apply("add", apply("bitwise_and", low, one), apply("bitwise_and", high, one))
+    return apply("add", astype(halves, dtype), apply("multiply", astype(rest, dtype), 0.5))
 
 
 def _middle(line: Array) -> Array:

@@ -43,7 +43,7 @@ from vkcompute.jit.launcher import is_exact, kind_of
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import first_index, is_unaligned
-from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
@@ -319,7 +319,7 @@ class ElementLauncher:
         if out is not None:
             wanted = self._checked(outs, broadcast.shape, specialization.dtypes)
         elif specialization is not like:
-            outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in specialization.dtypes])
+            outs = tuple([empty_result(runtime, broadcast.shape, dtype) for dtype in specialization.dtypes])
             results = [(array.shape, array.dtype, array.nbytes) for array in outs]
             results_key = self._results_key, *argument_keys(args)
             runtime.plans[results_key] = weakref.ref(specialization), results

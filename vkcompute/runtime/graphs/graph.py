@@ -189,6 +189,10 @@ class Graph:
         array = allocate(self.runtime, self._temporary, shape, dtype)
         return array if self.function is None else self.function.register(array)
 
+    def result(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array | None:
+        """Returns a temporary for a result of a function's launches; None for those of `record`, which keep theirs."""
+        return None if self.function is None else self.empty(shape, dtype)
+
     def constant(self, make: Callable[[], Array]) -> Array:
         """Returns a temporary with the elements of what `make` returns now, in each run."""
         return self.copied(current.unrecorded(make))

@@ -420,7 +420,9 @@ def restored(host: HostArray) -> Array:
 
 def copied(array: Array) -> Array:
     """Returns a contiguous copy of an array."""
-    result = empty(array.runtime, array.shape, array.dtype)
+    result = _recorded(array.runtime, array.shape, array.dtype)
+    if result is None:
+        result = empty(array.runtime, array.shape, array.dtype)
     copy_elements(array, result)
     return result
 
@@ -433,8 +435,20 @@ def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) 
 
 def empty_result(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Makes an array for the result of launches, as `empty`; the device may still use its memory."""
+    array = _recorded(context, shape, dtype)
+    if array is not None:
+        return array
     context.require_open()
     return allocate(context, context.device.result_buffer, shape, dtype)
+
+
+def _recorded(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array | None:
+    """Makes an array for a result in the recording of a function; None outside of one."""
+    scheduler = context.scheduler
+    if not scheduler.recordings or (recorder := scheduler.recording()) is None:
+        return None
+    array: Array | None = recorder.result(shape, dtype)
+    return array
 
 
 def allocate(

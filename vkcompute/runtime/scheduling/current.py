@@ -33,6 +33,9 @@ class TaskRecorder(Protocol):
     def owns(self, array: Any) -> bool:
         """Returns True if the recording has made the array."""
 
+    def result(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Any:
+        """Returns an array without memory for a result of launches; None where results outlast the recording."""
+
     def add(self, task: Task) -> Future:
         """Records a task."""
 

@@ -105,7 +105,8 @@ def reduced(self: Any, dim: int, index: Any, src: Any, reduce: str, *, includes_
     at, source, shape = _with_axes(index), _with_axes(src), _with_axes(self).shape
     source = source[tuple(slice(0, n) for n in at.shape)]
     axis = axis_of(dim, len(shape))
-    checked = wrap(gather.wrapped(indices_of(at).reshape(-1), shape[axis])).reshape(at.shape)
+    indices = gather.IndexedAxis(indices_of(at).reshape(-1), shape[axis], axis)
+    checked = wrap(gather.wrapped([indices])).reshape(at.shape)
     keys = _keys(checked, axis, shape).reshape(-1).to(torch.int32)
     if self.dtype == torch.bool:
         operation = _OF_BOOLS[operation]
