@@ -2,9 +2,10 @@
 
     python scripts/torch_models.py [NAME or LIBRARY ...]
 
-Models have random weights and some layers. A step of training has the loss and the gradients of one in float64 on the
-CPU, to a multiple of the CPU's own rounding in float32. Models that generate are compared by five tokens, and programs
-that train by their losses in ten steps. Libraries that are not installed are left out.
+Models have random weights and some layers. A step of training, eager and by torch.compile, has the loss and the
+gradients of one in float64 on the CPU, to a multiple of the CPU's own rounding in float32. Models that generate are
+compared by five tokens, with a cache of keys and without, and programs that train by their losses in ten steps.
+Libraries that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -211,24 +212,61 @@ def loss_of(result: Any) -> torch.Tensor:
     return (made - 1).square().mean()
 
 
-def gradients(model: Any, words: str, device: str, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+def gradients(
+    model: Any, words: str, device: str, dtype: torch.dtype, *, is_compiled: bool = False
+) -> dict[str, torch.Tensor]:
     """Returns the loss of a step of training and the gradients of the parameters, in float64 on the CPU."""
     made = copy.deepcopy(model).to(device, dtype)
     arguments = given(words, next(made.parameters()))
     positional = [arguments.pop("x")] if "x" in arguments else []
-    loss = loss_of(made(*positional, **arguments))
+    loss = loss_of((torch.compile(made) if is_compiled else made)(*positional, **arguments))
     loss.backward()
     named = {name: value.grad for name, value in made.named_parameters() if value.grad is not None}
     return {name: value.detach().cpu().double() for name, value in ({"loss": loss} | named).items()}
 
 
-def require_close(model: Any, words: str) -> None:
-    """Raises AssertionError where the device's rounding is many times the CPU's."""
-    host, device = (gradients(model, words, name, torch.float32) for name in ("cpu", "vk"))
+class Row(NamedTuple):
+    """What the table says of a model.
+
+    Attributes:
+        eager: what was right in a step of training.
+        compiled: the same by torch.compile.
+        generate: what it generates.
+        falls_back: operators that the host computed.
+    """
+
+    eager: str
+    compiled: str = ""
+    generate: str = ""
+    falls_back: str = ""
+
+
+class Reference(NamedTuple):
+    """What the CPU computes.
+
+    Attributes:
+        host: the loss and the gradients in float32.
+        exact: the same in float64.
+        least: a relative difference that is allowed where the CPU happens to have none.
+    """
+
+    host: dict[str, torch.Tensor]
+    exact: dict[str, torch.Tensor]
+    least: float
+
+
+def reference(model: Any, words: str) -> Reference:
+    """Returns what the CPU computes, in float32 only where it lacks an operator in float64."""
+    host = gradients(model, words, "cpu", torch.float32)
     try:
-        exact, least = gradients(model, words, "cpu", torch.float64), LEAST
-    except RuntimeError:  # the CPU lacks an operator in float64
-        exact, least = host, 10 * LEAST
+        return Reference(host, gradients(model, words, "cpu", torch.float64), LEAST)
+    except RuntimeError:
+        return Reference(host, host, 10 * LEAST)
+
+
+def require_close(device: dict[str, torch.Tensor], known: Reference) -> None:
+    """Raises AssertionError where the device's rounding is many times the CPU's."""
+    host, exact, least = known
     assert exact.keys() == device.keys(), exact.keys() ^ device.keys()
     size = max(value.norm() for value in exact.values())
     for name, value in exact.items():
@@ -237,27 +275,55 @@ def require_close(model: Any, words: str) -> None:
         assert error <= bound, f"{name} differs by {error:.2g}, and the CPU's by {(host[name] - value).norm():.2g}"
 
 
-def tokens(model: Any, device: str) -> list[int]:
+def tokens(model: Any, device: str, *, use_cache: bool) -> list[int]:
     """Returns the most probable continuation of a sequence."""
     made = copy.deepcopy(model).to(device).eval()
     prompt = given("tokens", next(made.parameters()))["input_ids"][:1]
     with torch.no_grad():
-        return made.generate(prompt, max_new_tokens=5, do_sample=False, pad_token_id=0)[0].tolist()  # type: ignore[no-any-return]
+        return made.generate(prompt, max_new_tokens=5, do_sample=False, pad_token_id=0, use_cache=use_cache)[0].tolist()  # type: ignore[no-any-return]
 
 
-def compared(model: Model) -> tuple[str, str, str]:
-    """Compares a model; returns what was right in training, what it generates, and what falls back."""
+def compiled(model: Any, words: str, known: Reference) -> str:
+    """Compares a step of a compiled model; returns what was right, and the number of graph breaks."""
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        device = gradients(model, words, "vk", torch.float32, is_compiled=True)
+    require_close(device, known)
+    reasons = [str(warning.message) for warning in said if "is not compiled" in str(warning.message)]
+    n_breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
+    return reasons[0][:150] if reasons else f"right, {n_breaks} graph breaks" if n_breaks else "right"
+
+
+def compared(model: Model) -> Row:
+    """Compares a model; returns what was right in training, compiled, what it generates, and what falls back."""
     torch.manual_seed(0)
     torch.vk.clear_fallbacks()
     made = model.make().train()
-    require_close(made, model.inputs)
+    known = reference(made, model.inputs)
+    require_close(gradients(made, model.inputs, "vk", torch.float32), known)
     is_generating = model.library == "transformers" and model.inputs == "tokens"
-    if is_generating:
-        assert tokens(made, "vk") == tokens(made, "cpu")
-    return "right", "right" if is_generating else "", ", ".join(torch.vk.fallbacks()) or "nothing"
+    for use_cache in (True, False) if is_generating else ():
+        assert tokens(made, "vk", use_cache=use_cache) == tokens(made, "cpu", use_cache=use_cache)
+    by_compiler = attempted(lambda: compiled(made, model.inputs, known))
+    return Row("right", by_compiler, "right" if is_generating else "", ", ".join(torch.vk.fallbacks()) or "nothing")
 
 
-def trained(trainer: str) -> tuple[str, str, str]:
+def attempted(function: Callable[[], str]) -> str:
+    """Returns the result of a function, or the first line of its error."""
+    try:
+        return function()
+    except Exception as error:  # the table shows all models
+        return first_line(error)
+
+
+def first_line(error: Exception) -> str:
+    """Returns the kind of an error and the start of its text."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:150]}"
+
+
+def trained(trainer: str) -> Row:
     """Compares the losses of a program that trains, which says `cuda`, with those on the CPU."""
     losses = []
     for device in ("cpu", "cuda"):
@@ -269,10 +335,10 @@ def trained(trainer: str) -> tuple[str, str, str]:
     on_host, device_losses = losses[0]["losses"], losses[1]["losses"]
     assert len(on_host) == len(device_losses) > 1
     torch.testing.assert_close(device_losses, on_host, rtol=1e-3, atol=1e-5)
-    return "right", "", ", ".join(losses[1]["host"]) or "nothing"
+    return Row("right", falls_back=", ".join(losses[1]["host"]) or "nothing")
 
 
-def rows(names: set[str]) -> list[tuple[str, str, Callable[[], tuple[str, str, str]]]]:
+def rows(names: set[str]) -> list[tuple[str, str, Callable[[], Row]]]:
     """Returns the library, the name and the comparison of the rows whose library is installed."""
     known = [(model.library, model.name, lambda model=model: compared(model)) for model in MODELS]
     known += [(library, name, lambda name=name: trained(name)) for name, (library, _) in TRAINERS.items()]
@@ -287,14 +353,14 @@ def main(names: list[str]) -> int:
     """Prints the table; returns 1 if a model differs or raises."""
     warnings.simplefilter("ignore")
     print(f"torch {torch.__version__}\n")
-    print("| library | model | a training step | generate | falls back |\n|---|---|---|---|---|")
+    print("| library | model | a training step | compiled | generate | falls back |\n|---|---|---|---|---|---|")
     failed = 0
     for library, name, compare in rows({*names}):
         try:
             row = compare()
         except Exception as error:  # the table shows all models
             failed = 1
-            row = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:150]}", "", ""
+            row = Row(first_line(error))
         version = importlib.metadata.version(library.replace("_", "-"))
         print(f"| {library} {version} | {name} | {' | '.join(row)} |", flush=True)
     return failed

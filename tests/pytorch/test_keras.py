@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hang_limit import hang_limit_s
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLES = "KERAS_BACKEND", "KERAS_TORCH_DEVICE"
+# Its import wants TensorFlow unless the variables are set, which the programs do.
+WITH_KERAS = pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="needs Keras")
 SHOW = f"import os; print(*[os.environ.get(name, '-') for name in {VARIABLES}])"
 
 
@@ -42,8 +47,8 @@ def test_the_line_of_python_s_start_sets_them_too() -> None:
     assert run(f"{line}\n{SHOW}", VKCOMPUTE_KERAS="0") == ("- -", "")
 
 
+@WITH_KERAS
 def test_the_example_learns(tmp_path: Path) -> None:
-    pytest.importorskip("keras")
     result = subprocess.run(
         [sys.executable, ROOT / "examples/pytorch/keras_digits.py", "4"],
         env=os.environ | {"VKCOMPUTE_KERAS": "1", "KERAS_BACKEND": "torch", "KERAS_TORCH_DEVICE": "vk"},
@@ -57,3 +62,27 @@ def test_the_example_learns(tmp_path: Path) -> None:
     assert accuracy > 0.6
     assert "predicts the same: True" in result.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"keras_digits.png", "keras_digits.keras"}
+
+
+@WITH_KERAS
+@pytest.mark.parametrize("name", ["autoencoder", "transformer", "text", "older"])
+def test_programs_learn_what_they_do_on_the_cpu(name: str, tmp_path: Path) -> None:
+    program = Path(__file__).with_name("keras_programs.py")
+    results, variables = {}, {"VKCOMPUTE_KERAS": "1", "KERAS_BACKEND": "torch", "VKCOMPUTE_TORCH_FALLBACK": "silent"}
+    for device in "cpu", "vk":
+        (tmp_path / device).mkdir()
+        done = subprocess.run(
+            [sys.executable, program, name, tmp_path / device],
+            env=os.environ | variables | {"KERAS_TORCH_DEVICE": device},
+            capture_output=True,
+            text=True,
+            timeout=hang_limit_s(300),
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("Using vkcompute: " in done.stderr) == (device == "vk")
+        assert "Epoch 3/3" in done.stdout
+        results[device] = json.loads(done.stdout.splitlines()[-1])
+    assert results["cpu"].keys() == results["vk"].keys()
+    for key, expected in results["cpu"].items():
+        assert results["vk"][key] == pytest.approx(expected, rel=1e-3, abs=1e-4), key

@@ -76,6 +76,20 @@ def test_kernels_in_models(name: str, options: dict[str, Any] | None) -> None:
         torch.testing.assert_close(run(x.to("vk")).cpu(), wanted(x), rtol=1e-5, atol=1e-5)
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def _cast(x_ptr, out_ptr, reduce: tl.constexpr, dtype: tl.constexpr):  # type: ignore[no-untyped-def, valid-type] # noqa: ANN001, ANN202
+    tl.store(out_ptr, reduce(tl.load(x_ptr + tl.arange(0, 8)).to(dtype)).to(tl.float32))
+
+
+def test_types_and_kernels_as_arguments() -> None:
+    x = torch.rand(8)
+    for given, dtype in (tl.float16, torch.float16), (tl.constexpr(tl.int32), torch.int32):
+        out = torch.empty(1, device="vk")
+        _cast[(1,)]((9 * x).to("vk"), out, _of_row, dtype=given)
+        values = (9 * x).to(dtype)
+        assert out.item() == pytest.approx((values.sum() + values.max()).item(), rel=2e-3)
+
+
 def test_a_custom_operator_with_a_wrapped_kernel() -> None:
     @torch.library.triton_op("vkcompute_test::rows", mutates_args={})
     def operator(x: torch.Tensor) -> torch.Tensor:

@@ -19,6 +19,7 @@ from vkcompute.torch.kernels import DEVICE_NAME, is_on_device
 _PACKAGE, _OURS = "triton", "vkcompute.compat.triton"
 _LAUNCHES = f"{_PACKAGE}.runtime.jit"
 _TARGET = "cuda", 80, 32
+_TRANSLATED = "dtype", "constexpr", "JITFunction"
 _OPTIONS = "do_not_specialize", "do_not_specialize_on_alignment", "debug", "noinline"
 _kernels: WeakKeyDictionary[Any, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
 """Block programs of this package by the functions of Triton's kernels, with the globals that they use."""
@@ -54,10 +55,16 @@ def _launcher(original: Any) -> Any:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
         if not any(map(is_on_device, _tensors((*args, *named.values())))):
             return original(self, *args, grid=grid, warmup=warmup, **named)
-        kernel = _kernel_of(self)
+        kernel, args = _kernel_of(self), tuple(map(_given, args))
+        named = {name: _given(value) for name, value in named.items()}
         return kernel.warmup(*args, grid=grid, **named) if warmup else kernel[grid](*args, **named)
 
     return run
+
+
+def _given(value: Any) -> Any:
+    """Returns our counterpart of an argument that is a type, a constant or a kernel of Triton's."""
+    return _translated(value) if type(value).__name__ in _TRANSLATED else value
 
 
 def _tensors(values: tuple[Any, ...]) -> Iterator[Any]:
@@ -164,6 +171,8 @@ def _translated(value: Any) -> Any:
     language = import_module(f"{_OURS}.language")
     if kind == "constexpr":
         return language.constexpr(_translated(value.value))
+    if kind == "dtype":
+        return getattr(language, repr(value).rpartition(".")[2], value)
     name = getattr(value, "__name__", None) or str(value)
     for owner in (_counterpart(origin), language, import_module(_OURS)):
         if owner is not None and hasattr(owner, name):
