@@ -327,6 +327,8 @@ class NumbaKernels(Compiler):
         if isinstance(base, ArrayValue) and name in ARRAY_METHODS:
             method = ARRAY_METHODS[name]
             return Intrinsic(lambda c, *args: method(c, base, *args), 0, None)
+        if name == "value" and isinstance(base, Number) and base.kind.type.kind == "i":
+            return base  # a member of an IntEnum is its value
         if name == "bit_count" and isinstance(base, Number):
             return Intrinsic(lambda c: c.apply(NAMES["popc"], [base], {}, None), 0, 0)
         if isinstance(base, Readable) and name in base.attributes:
