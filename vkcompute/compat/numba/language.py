@@ -21,6 +21,7 @@ from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, u
 from vkcompute.compat.numba.member_choices import MemberChoice, MemberChoices, compared_members, is_member, value_of
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Signature, Type
+from vkcompute.compat.numba.typing_rules import ufunc_loop
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
 from vkcompute.frontend import call_stack
@@ -349,6 +350,8 @@ class NumbaKernels(Compiler):
         """Returns the value of a call."""
         if isinstance(function, np.ufunc) and any(isinstance(arg, ArrayValue) for arg in args):
             return self._elementwise(function, args)
+        if isinstance(function, np.ufunc) and not named and len(args) == function.nin:
+            return self._by_loop(function, args, node)
         if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
             return NAMES[function](self, *args, **named)
         if isinstance(function, NumberType):
@@ -397,6 +400,22 @@ class NumbaKernels(Compiler):
         definition = parts.APPLIED[len(operands), out.ndim > 1]
         self.call(definition, function, *operands, out)
         return out
+
+    def _by_loop(self, function: np.ufunc, args: list[Any], node: ast.Call) -> Any:
+        """Applies a function of elements to numbers in the types of NumPy's loop, as Numba does."""
+        is_number = [isinstance(arg, (Number, bool, int, float, np.generic)) and not is_complex(arg) for arg in args]
+        kinds = [self.kind(arg).type.numpy for arg in args] if all(is_number) else []
+        loop = ufunc_loop(function, *kinds) if kinds and np.dtype(np.float16) not in kinds else None
+        build = NAMES.get(function, lambda c, *operands: super().apply(function, [*operands], {}, node))
+        if loop is None or is_static(tuple(args)):
+            return build(self, *args)
+        results = build(self, *[self._as_letter(arg, letter) for arg, letter in zip(args, loop[0], strict=True)])
+        if not isinstance(results, tuple):
+            return self._as_letter(results, loop[1])
+        return tuple([self._as_letter(result, letter) for result, letter in zip(results, loop[1], strict=True)])
+
+    def _as_letter(self, value: Any, letter: str) -> Any:
+        return self.converted(value, SCALARS[np.dtype(letter).name])
 
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Builds the body of a function in the place of a call; internal ones are in the language of kernels."""
