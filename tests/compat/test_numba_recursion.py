@@ -159,26 +159,6 @@ def spiral(z, n):
     return z if n == 0 else spiral(z * z - 0.5j, n - 1) + z
 
 
-def tribonacci(n):
-    match n:
-        case 0 | 1:
-            return n
-        case 2:
-            return 1
-        case other if other > 40:
-            return -1
-        case _:
-            return tribonacci(n - 1) + tribonacci(n - 2) + tribonacci(n - 3)
-
-
-def collatz(n):
-    match n % 2:
-        case 0:
-            return 1 + collatz(n // 2)
-        case odd:
-            return 0 if n == odd else 1 + collatz(3 * n + 1)
-
-
 def larger(a, b):
     return a if a > b else b
 
@@ -240,8 +220,6 @@ def values_on_device(function, arguments, out):
         (descended, [[n] for n in range(15)]),
         (renamed, [[n] for n in range(7)]),
         (is_even, [[n] for n in range(20)]),
-        (tribonacci, [[n] for n in [*range(12), 41]]),
-        (collatz, [[n] for n in range(1, 13)]),
         (widened, [[n] for n in range(10)]),
         (power, [[b, n] for b in (2, 3) for n in range(9)]),
     ],
