@@ -406,13 +406,17 @@ class NumbaKernels(Compiler):
         is_number = [isinstance(arg, (Number, bool, int, float, np.generic)) and not is_complex(arg) for arg in args]
         kinds = [self.kind(arg).type.numpy for arg in args] if all(is_number) else []
         loop = ufunc_loop(function, *kinds) if kinds and np.dtype(np.float16) not in kinds else None
-        build = NAMES.get(function, lambda c, *operands: super().apply(function, [*operands], {}, node))
         if loop is None or is_static(tuple(args)):
-            return build(self, *args)
-        results = build(self, *[self._as_letter(arg, letter) for arg, letter in zip(args, loop[0], strict=True)])
+            return self._built(function, args, node)
+        operands = [self._as_letter(arg, letter) for arg, letter in zip(args, loop[0], strict=True)]
+        results = self._built(function, operands, node)
         if not isinstance(results, tuple):
             return self._as_letter(results, loop[1])
         return tuple([self._as_letter(result, letter) for result, letter in zip(results, loop[1], strict=True)])
+
+    def _built(self, function: np.ufunc, args: list[Any], node: ast.Call) -> Any:
+        build = NAMES.get(function)
+        return super().apply(function, args, {}, node) if build is None else build(self, *args)
 
     def _as_letter(self, value: Any, letter: str) -> Any:
         return self.converted(value, SCALARS[np.dtype(letter).name])
