@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from vkcompute.compat.numba import cuda, vectorize
-from vkcompute.compat.numba.typing_rules import ufunc_loop
+from vkcompute.compat.numba.types import ufunc_loop
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning"),

@@ -20,8 +20,7 @@ from vkcompute.compat.numba.kernel_names import NAMES, Readable
 from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, unrolled
 from vkcompute.compat.numba.member_choices import MemberChoice, MemberChoices, compared_members, is_member, value_of
 from vkcompute.compat.numba.types import Number as NumberType
-from vkcompute.compat.numba.types import Signature, Type
-from vkcompute.compat.numba.typing_rules import ufunc_loop
+from vkcompute.compat.numba.types import Signature, Type, ufunc_loop
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
 from vkcompute.frontend import call_stack

@@ -26,9 +26,6 @@ _KINDS = {kind: Kind(kind) for kind in SCALARS.values()}
 _AS_DOUBLE = {SCALARS["uint16"], FLOAT32}
 """Types whose operators are float64: Numba has no safe conversion of one to the other."""
 
-_NO_SCALARS = frozenset("eOmMgFDG")
-"""Letters of NumPy's operands that are no numbers here, are complex, or have no loop in Numba, as float16."""
-
 
 class NumbaTypes:
     """The types of numbers in Numba's kernels.
@@ -128,26 +125,6 @@ def common(one: Scalar, other: Scalar) -> Scalar:
     if BOOL in (one, other):
         return other if one is BOOL else one
     return SCALARS[np.promote_types(as_dtype(one.name), as_dtype(other.name)).name]
-
-
-@cache
-def ufunc_loop(function: np.ufunc, *operands: np.dtype[Any]) -> tuple[str, str] | None:
-    """Returns NumPy's letters of the operands and results of the loop that Numba takes for operands of these types.
-
-    It is the first whose operands are safe conversions; integers convert to all floats if an operand is a float.
-    """
-    kinds = {operand.kind for operand in operands}
-    is_mixed = not kinds.isdisjoint("iu") and not kinds.isdisjoint("fc")
-    for loop in function.types:
-        taken, given = loop.split("->")
-        if not _NO_SCALARS.isdisjoint(taken):
-            continue
-        if all(
-            np.can_cast(one, np.dtype(other)) or (is_mixed and one.kind in "iu" and np.dtype(other).kind in "fc")
-            for one, other in zip(operands, taken, strict=True)
-        ):
-            return taken, given
-    return None
 
 
 @cache
