@@ -48,7 +48,7 @@ if not any("numba_tests" in argument for argument in sys.orig_argv):
     import numba_tests
     numba_tests.install(Path({1!r}))
 """
-_NO_PTX = "which has no PTX"
+_NO_PTX = "no SASS or linked PTX"
 _INSIDE = "_type_annotation"
 _CODE = "inspects PTX, LLVM's code or debugging information of NVIDIA's compiler"
 _LINKS = "links code in C or PTX"
@@ -233,6 +233,8 @@ def install(checkout: Path) -> None:
     from vkcompute.compat.numba import install_as_numba
 
     install_as_numba()
+    for name in ("asm", "llvm"):  # ours show our operations
+        setattr(importlib.import_module("numba.cuda.dispatcher").CUDADispatcher, f"inspect_{name}", _no_code)
     builtins.exec = _executed
     for module in {id(module): module for name, module in sys.modules.items() if name.startswith("numba")}.values():
         module.__getattr__ = _missing  # type: ignore[method-assign]
@@ -261,6 +263,10 @@ def install(checkout: Path) -> None:
     tests.__path__ = [str(checkout / _TESTS)]
     tests.load_testsuite = None  # type: ignore[attr-defined]
     sys.modules |= {"numba.cuda.testing": testing, "numba.cuda.tests": tests, "numba.cuda.tests.support": support}
+
+
+def _no_code(*args: Any, **named: Any) -> None:
+    raise NotImplementedError(f"kernels are SPIR-V here, which has {_NO_PTX}")
 
 
 def _missing(name: str) -> Missing:

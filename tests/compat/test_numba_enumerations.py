@@ -92,6 +92,18 @@ def test_a_member_that_is_an_int_is_compared_by_identity_with_another():
     require_pythons(compared, Code, 4)
 
 
+def test_a_member_that_is_an_int_has_a_value():
+    @cuda.jit
+    def kernel(code, out):
+        i = cuda.grid(1)
+        other = Code.BAD if i else code
+        out[i] = 1000 * code.value + other.value
+
+    out = np.zeros(2, np.int64)
+    kernel[1, 2](Code.GOOD, out)
+    assert out.tolist() == [200_200, 200_404]
+
+
 def test_members_of_an_enumeration_have_no_order():
     @cuda.jit
     def kernel(a, out):

@@ -356,3 +356,27 @@ def test_a_grid_of_several_blocks_waits() -> None:
             expected[row] = expected[row - 1, ::-1] + np.arange(n)
         assert np.array_equal(m, expected)
         assert seen.tolist() == [blocks * 1000 + threads * 10] * blocks
+
+
+@cuda.jit(device=True)
+def tribonacci(n: int) -> int:
+    match n:
+        case 0 | 1:
+            return n
+        case 2:
+            return 1
+        case other if other > 40:
+            return -1
+        case _:
+            return tribonacci(n - 1) + tribonacci(n - 2) + tribonacci(n - 3)
+
+
+def test_a_function_whose_match_returns_in_all_cases_calls_itself() -> None:
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        out[i] = tribonacci(x[i])
+
+    out = np.zeros(9, np.int64)
+    kernel[1, 9](np.array([0, 1, 2, 3, 4, 5, 6, 7, 41]), out)
+    assert out.tolist() == [0, 1, 1, 2, 4, 7, 13, 24, -1]

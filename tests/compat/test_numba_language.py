@@ -366,7 +366,7 @@ def test_indices_of_views_are_checked_with_debug() -> None:
     x = np.zeros((3, 4), np.int32)
     kernel[1, 1](x, -1, 1)
     assert x.tolist() == [[0, 0, 0, 0], [0, 2, 5, 0], [0, 1, 0, 0]]
-    for n, k, index in ((0, 2, r"\(1, 2\)"), (0, -3, r"\(1, -1\)"), (3, 0, "3"), (-4, 0, "-1")):
+    for n, k, index in ((0, 2, r"\(1, 2\)"), (0, -3, r"\(1, -3\)"), (3, 0, "3"), (-4, 0, "-4")):
         with pytest.raises(KernelRuntimeError, match=f"index {index} is outside of x"):
             kernel[1, 1](cuda.to_device(x), n, k)
 

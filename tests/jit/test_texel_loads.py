@@ -101,3 +101,23 @@ def test_arrays_that_are_only_loaded_and_have_32_bits_are_texels() -> None:
     assert texels(kernel, *signature, most=1) == (0,)
     assert texels(kernel, *signature, most=0) == ()
     assert texels(far, ("i", 1), ("i", 1), most=8) == ()  # a texel's index has 32 bits
+
+
+@pytest.mark.pure
+def test_kernels_with_atomic_operations_on_shared_memory_load_no_texels() -> None:
+    def histogram(x, counts):
+        own, i, here = vc.shared(64, vc.int32), vc.global_id(0), vc.local_id(0)
+        own[here] = 0
+        vc.barrier()
+        vc.atomic.add(own, x[i], 1)
+        vc.barrier()
+        vc.atomic.add(counts, here, own[here])
+
+    def reversed_in_groups(x, out):
+        own, i, here = vc.shared(64, vc.int32), vc.global_id(0), vc.local_id(0)
+        own[here] = x[i]
+        vc.barrier()
+        out[i] = own[63 - here]
+
+    assert texels(histogram, ("i", 1), ("i", 1), most=8) == ()
+    assert texels(reversed_in_groups, ("i", 1), ("i", 1), most=8) == (0,)

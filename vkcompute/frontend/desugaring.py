@@ -118,7 +118,9 @@ class _Statements(ast.NodeTransformer):
                 guard = ast.Subscript(ast.Tuple([*stored, case.guard], ast.Load()), _number(-1), ast.Load())
                 matches = ast.BoolOp(ast.And(), [matches, guard])
                 assignments = []  # the guard may have assigned the names anew
-            rest = [ast.If(matches, [*assignments, *case.body], rest)]
+            body = [*assignments, *case.body]
+            is_last = case.guard is None and isinstance(matches, ast.Constant)
+            rest = body if is_last else [ast.If(matches, body, rest)]
             _placed(rest[0], case.pattern)
         subject = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.subject), node)
         return [ast.fix_missing_locations(subject), *rest]

@@ -14,8 +14,11 @@ def load_texels(function: Function, target: Target) -> Function:
     """Makes buffers of 32-bit numbers that are only loaded from texel buffers, in place, as many as the target binds.
 
     Drivers may merge and reorder loads of texels. So buffers that may share their memory with a written one stay.
+    Kernels with atomic operations on shared memory, as histograms, keep all: lavapipe fetches texels more slowly there.
     """
     ops = [op for op in walk(function.body) if op.memory is not None]
+    if any(op.code == "atomic" and op.memory in function.shared_memory for op in ops):
+        return function
     other = {op.memory for op in ops if op.code != "load" or op.args[0].type.bits != 32}
     loaded = dict.fromkeys(op.memory for op in ops if op.memory in function.buffers and op.memory not in other)
     fitting = [memory for memory in loaded if memory not in function.aliased and memory is not None and _fits(memory)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import INT32, Constant, Value
+from vkcompute.ir import INT32, UINT32, Constant, Value
 from vkcompute.ir.function import Op
 from vkcompute.jit.frontend.array_views import View
 from vkcompute.jit.frontend.compiler import Compiler
@@ -66,10 +66,13 @@ class NumbaOffsets:
         return self._c.kind(index).type.kind != "i" or self.is_natural(index.value)
 
     def _wrapped(self, at: Value, length: Any) -> Value:
-        """Returns an index that counts from the start if it is not negative, and else from the end."""
+        """Returns an index that counts from the start if it is not negative, and else from the end.
+
+        As an unsigned number, a negative index is the smaller one after the addition; others are before it.
+        """
         b = self._c.builder
-        negative = b.compute("lt", at, b.const(0, INT32))
-        return b.select(negative, b.compute("add", at, self._c.cast(length, INT32)), at)
+        before = b.bitcast(at, UINT32)
+        return b.bitcast(b.compute("min", before, b.compute("add", before, self._c.cast(length, UINT32))), INT32)
 
     def is_natural(self, value: Value) -> bool:
         """True if a value is known not to be negative, unless it wraps."""

@@ -19,7 +19,7 @@ from vkcompute.compat.numba.kernel_names import NAMES, Readable
 from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, unrolled
 from vkcompute.compat.numba.member_choices import MemberChoice, MemberChoices, compared_members, is_member, value_of
 from vkcompute.compat.numba.types import Number as NumberType
-from vkcompute.compat.numba.types import Signature, Type
+from vkcompute.compat.numba.types import Signature, Type, ufunc_loop
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
 from vkcompute.frontend import call_stack
@@ -311,6 +311,8 @@ class NumbaKernels(Compiler):
         if isinstance(base, ArrayValue) and name in ARRAY_METHODS:
             method = ARRAY_METHODS[name]
             return Intrinsic(lambda c, *args: method(c, base, *args), 0, None)
+        if name == "value" and isinstance(base, Number) and base.kind.type.kind == "i":
+            return base  # a member of an IntEnum is its value
         if name == "bit_count" and isinstance(base, Number):
             return Intrinsic(lambda c: c.apply(NAMES["popc"], [base], {}, None), 0, 0)
         if isinstance(base, Readable) and name in base.attributes:
@@ -331,6 +333,8 @@ class NumbaKernels(Compiler):
         """Returns the value of a call."""
         if isinstance(function, np.ufunc) and any(isinstance(arg, ArrayValue) for arg in args):
             return self._elementwise(function, args)
+        if isinstance(function, np.ufunc) and not named and len(args) == function.nin:
+            return self._by_loop(function, args, node)
         if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
             return NAMES[function](self, *args, **named)
         if isinstance(function, NumberType):
@@ -379,6 +383,26 @@ class NumbaKernels(Compiler):
         definition = parts.APPLIED[len(operands), out.ndim > 1]
         self.call(definition, function, *operands, out)
         return out
+
+    def _by_loop(self, function: np.ufunc, args: list[Any], node: ast.Call) -> Any:
+        """Applies a function of elements to numbers in the types of NumPy's loop, as Numba does."""
+        is_number = [isinstance(arg, (Number, bool, int, float, np.generic)) and not is_complex(arg) for arg in args]
+        kinds = [self.kind(arg).type.numpy for arg in args] if all(is_number) else []
+        loop = ufunc_loop(function, *kinds) if kinds and np.dtype(np.float16) not in kinds else None
+        if loop is None or is_static(tuple(args)):
+            return self._built(function, args, node)
+        operands = [self._as_letter(arg, letter) for arg, letter in zip(args, loop[0], strict=True)]
+        results = self._built(function, operands, node)
+        if not isinstance(results, tuple):
+            return self._as_letter(results, loop[1])
+        return tuple([self._as_letter(result, letter) for result, letter in zip(results, loop[1], strict=True)])
+
+    def _built(self, function: np.ufunc, args: list[Any], node: ast.Call) -> Any:
+        build = NAMES.get(function)
+        return super().apply(function, args, {}, node) if build is None else build(self, *args)
+
+    def _as_letter(self, value: Any, letter: str) -> Any:
+        return self.converted(value, SCALARS[np.dtype(letter).name])
 
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Builds the body of a function in the place of a call; internal ones are in the language of kernels."""

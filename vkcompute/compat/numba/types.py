@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -209,6 +210,30 @@ NUMBERS = {
     )
 }  # fmt: skip
 """NumPy's dtype -> type."""
+_NO_SCALARS = frozenset("eOmMgFDG")
+"""Letters of NumPy's operands that are no numbers here, are complex, or have no loop in Numba, as float16."""
+
+
+@cache
+def ufunc_loop(function: np.ufunc, *operands: np.dtype[Any]) -> tuple[str, str] | None:
+    """Returns NumPy's letters of the operands and results of the loop that Numba takes for operands of these types.
+
+    It is the first whose operands are safe conversions; integers convert to all floats if an operand is a float.
+    """
+    kinds = {operand.kind for operand in operands}
+    is_mixed = not kinds.isdisjoint("iu") and not kinds.isdisjoint("fc")
+    for loop in function.types:
+        taken, given = loop.split("->")
+        if not _NO_SCALARS.isdisjoint(taken):
+            continue
+        if all(
+            np.can_cast(one, np.dtype(other)) or (is_mixed and one.kind in "iu" and np.dtype(other).kind in "fc")
+            for one, other in zip(operands, taken, strict=True)
+        ):
+            return taken, given
+    return None
+
+
 NAMES: dict[str, Any] = {name: kind for name, kind in list(globals().items()) if isinstance(kind, Type)}
 """Name of a type -> type."""
 

@@ -114,10 +114,10 @@ class Dispatcher:
     def __init__(self, function: FunctionType, signatures: Sequence[Signature], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self.py_func, self.targetoptions = function, options
-        self.definition = definition_of(function)
+        self.is_device = bool(options.get("device"))
+        self.definition = definition_of(function, takes_rest=self.is_device)
         self.signatures_given = tuple(signatures)
         self.extensions = list(options.get("extensions") or ())
-        self.is_device = bool(options.get("device"))
         self.device_signatures = tuple(signatures) if self.is_device else ()
         self._n = len(self.definition.parameters)
         self._launchers: dict[Any, Launcher] = {}

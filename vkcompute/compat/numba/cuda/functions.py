@@ -15,7 +15,7 @@ from vkcompute.compat.numba.kernel_names import NAMES, in_kernels, outside
 from vkcompute.compat.numba.language import ARRAY_METHODS, NumbaKernels
 from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, INT32, INT64, SCALARS
+from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT64
 from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.array_choices import ArrayChoice, chosen
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, is_complex, is_python
@@ -96,8 +96,11 @@ def cbrt(a: Any) -> Any:
 
 
 def _whole(name: str, c: NumbaKernels, x: Any) -> Any:
-    """Rounds a number to an int64, as math does."""
-    return c.converted(in_floats(name, c, x), INT64) if c.kind(x).type.kind == "f" else x
+    """Rounds a number to an int64, as math does; whole numbers get 64 bits."""
+    kind = c.kind(x).type
+    if is_python(x) and kind.kind != "f":
+        return x
+    return c.converted(in_floats(name, c, x) if kind.kind == "f" else x, UINT64 if kind.kind == "u" else INT64)
 
 
 def _int(c: NumbaKernels, x: Any = 0) -> Any:
@@ -110,9 +113,20 @@ def _int(c: NumbaKernels, x: Any = 0) -> Any:
 def _round(c: NumbaKernels, x: Any, digits: Any = None) -> Any:
     if is_python(x) and (digits is None or is_python(digits)):
         return round(x) if digits is None else round(x, digits)
+    kind = c.kind(x).type
     if digits is None:
-        return _whole("rint", c, x)
+        return c.converted(_whole("rint", c, x), INT64)
+    if kind.kind != "f":
+        x = c.converted(x, FLOAT32 if np.can_cast(kind.numpy, np.int16) else FLOAT64)
     return _decimals(c, x, digits) if is_python(digits) else c.call(rounded_to, x, digits)
+
+
+def _power(c: NumbaKernels, x: Any, y: Any) -> Any:
+    """Builds math.pow, in float64 if the exponent is an integer of 64 bits, as a constant is."""
+    kind = c.kind(y).type
+    if isinstance(x, Number) and kind.kind in "iu" and not np.can_cast(kind.numpy, np.int32):
+        x = c.converted(x, FLOAT64)
+    return c.call_intrinsic(math.pow, [x, y])
 
 
 def rounded_to(x: Any, digits: Any) -> Any:
@@ -155,6 +169,7 @@ def _tuple(c: NumbaKernels, items: Any = ()) -> tuple[Any, ...]:
 
 for _name in ("floor", "ceil", "trunc"):
     NAMES[getattr(math, _name)] = partial(_whole, _name)
+NAMES[math.pow] = _power
 
 
 _CLASSES = {int: "iu", float: "f", bool: "b"}
