@@ -197,8 +197,8 @@ def _launch(program: Any, points: Array, queries: Array, plan: _Plan, out: tuple
     block = (_SQUARE, _SQUARE) if plan.is_few else (_QUERIES, _CHUNKS)
     height, n_chunks = rounded(n_queries, block[0]), rounded(len(points), _SQUARE) if plan.is_few else _CHUNKS
     given = _transposed(queries, height)
-    chunks = _padded(points, plan.n_parts * n_chunks * plan.length).reshape((plan.n_parts, n_chunks, plan.length, width))
-    chunks = contiguous(chunks.transpose((3, 0, 2, 1)))
+    shape = plan.n_parts, n_chunks, plan.length, width
+    chunks = contiguous(_padded(points, plan.n_parts * n_chunks * plan.length).reshape(shape).transpose((3, 0, 2, 1)))
     results = [x if height == n_queries else temporary(x.runtime, (height, *x.shape[1:]), x.dtype) for x in out]
     numbers = width, height, chunks.size // width, n_chunks if plan.is_few else plan.length, width % 2
     program[height // block[0], plan.n_parts](given, chunks, *results, *numbers, *block)

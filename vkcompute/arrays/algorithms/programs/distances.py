@@ -82,7 +82,8 @@ def nearest_of_few(
     best = tl.full((QUERIES,), float("inf"), value_ptr.dtype.element_ty)
     which = tl.zeros((QUERIES,), tl.int32)
     for first in range(0, n_points, POINTS):
-        sums = squared_distances(points_ptr + first + rows, queries_ptr + queries, n_dimensions, point_row, query_row, ODD)
+        points_ptrs, queries_ptrs = points_ptr + first + rows, queries_ptr + queries
+        sums = squared_distances(points_ptrs, queries_ptrs, n_dimensions, point_row, query_row, ODD)
         least = tl.min(sums, axis=0)
         index = first + tl.min(tl.where(sums == least[None, :], rows[:, None], 2147483647), axis=0)
         is_nearer = least < best
