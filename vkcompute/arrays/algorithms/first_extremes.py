@@ -120,8 +120,8 @@ def _by_chunks(extreme: str, array: Array) -> Array:
     extremes = temporary(array.runtime, n_rows * n_chunks, _WIDER.get(array.dtype.name, array.dtype))
     out = temporary(array.runtime, array.shape[:-1], np.int32)
     aligned = step % ADJACENT == 0 and is_wide(array)
-    extreme_of_chunks[n_chunks, n_rows](array, extremes, n, step, of_two, length, lanes, _LOADS, aligned)
-    search_chunks[(n_rows,)](array, extremes, out, n, step, n_chunks, of_two, length, lanes)
+    extreme_of_chunks[n_chunks, n_rows](array, extremes, n, step, length, of_two, lanes, _LOADS, aligned)
+    search_chunks[(n_rows,)](array, extremes, out, n, step, n_chunks, length, of_two, lanes)
     return out
 
 

@@ -43,18 +43,19 @@ def extreme_of(x_ptr, n, dtype, EXTREME: tl.constexpr, LANES: tl.constexpr, LOAD
 
 @block_program
 def extreme_of_chunks(
-    x_ptr, out_ptr, n, row_step, EXTREME: tl.constexpr, LENGTH: tl.constexpr, LANES: tl.constexpr,
-    LOADS: tl.constexpr, ALIGNED: tl.constexpr,
+    x_ptr, out_ptr, n, row_step, length, EXTREME: tl.constexpr, LANES: tl.constexpr, LOADS: tl.constexpr,
+    ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Stores the extreme of a chunk of LENGTH elements of a line.
+    """Stores the extreme of a chunk of a line.
 
     Args:
+        length: elements of a chunk, a multiple of four.
         row_step: elements from one line to the next.
         ALIGNED: True if four divides it.
     """
-    row_step = tl.multiple_of(row_step, 4 if ALIGNED else 1)
+    row_step, length = tl.multiple_of(row_step, 4 if ALIGNED else 1), tl.multiple_of(length, 4)
     row, chunk, dtype = tl.program_id(1), tl.program_id(0), out_ptr.dtype.element_ty
-    start, count = x_ptr + row * row_step + chunk * LENGTH, tl.minimum(n - chunk * LENGTH, LENGTH)
+    start, count = x_ptr + row * row_step + chunk * length, tl.minimum(n - chunk * length, length)
     tl.store(out_ptr + row * tl.num_programs(0) + chunk, extreme_of(start, count, dtype, EXTREME, LANES, LOADS))
 
 
@@ -73,12 +74,12 @@ def first_equal(x_ptr, n, value, LANES: tl.constexpr):
 
 @block_program
 def search_chunks(
-    x_ptr, extreme_ptr, out_ptr, n, row_step, n_chunks, EXTREME: tl.constexpr, LENGTH: tl.constexpr, LANES: tl.constexpr
+    x_ptr, extreme_ptr, out_ptr, n, row_step, n_chunks, length, EXTREME: tl.constexpr, LANES: tl.constexpr
 ):
     """Stores the index of the first extreme of a line, which is in the first chunk that has it."""
     row = tl.program_id(0)
     extremes = extreme_ptr + row * n_chunks
     value = extreme_of(extremes, n_chunks, extreme_ptr.dtype.element_ty, EXTREME, LANES, 1)
-    start = first_equal(extremes, n_chunks, value, LANES) * LENGTH
-    count = tl.minimum(n - start, LENGTH)
+    start = first_equal(extremes, n_chunks, value, LANES) * length
+    count = tl.minimum(n - start, length)
     tl.store(out_ptr + row, start + first_equal(x_ptr + row * row_step + start, count, value, LANES))
