@@ -114,7 +114,7 @@ def _most(array: Array) -> int:
 def _by_chunks(extreme: str, array: Array) -> Array:
     """Returns the indices, int32, of an array that a program takes."""
     n, of_two, tuning = array.shape[-1], _EXTREMES[extreme].of_two, tuning_of(array.runtime.device.physical)
-    n_rows, lanes = array.size // n, block_target(array.runtime).subgroup_size
+    n_rows, lanes = array.size // n, block_target(runtime_of(array)).subgroup_size
     length = min(max(1 << (n // tuning.busy_groups).bit_length(), _SHORTEST_CHUNK), tuning.searched_chunk)
     n_chunks, step = -(-n // length), n if n_rows > 1 else 0
     extremes = temporary(array.runtime, n_rows * n_chunks, _WIDER.get(array.dtype.name, array.dtype))
