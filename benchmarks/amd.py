@@ -269,7 +269,9 @@ def tables_and_selections(vendor: Vendor) -> Iterator[Shader]:
         shader = _python(kernel, args, (LOCAL_SIZE, 1, 1), vendor.options)
         yield shader._replace(name=f"algorithms: {kernel.__name__.strip('_')}")
     for program in (distances.nearest_in_parts, distances.nearest_of_few, distances.least_of_chunks):
-        block = {"ROWS": nearest._QUERIES, "CHUNKS": nearest._CHUNKS}
+        block = {"ODD": 0, "ROWS": nearest._QUERIES, "CHUNKS": nearest._CHUNKS}
+        if program is distances.nearest_of_few:
+            block = {"ODD": 0, "QUERIES": nearest._SQUARE, "POINTS": nearest._SQUARE}
         yield _library(vendor, f"algorithms: {program.definition.name}", program, block)
 
 

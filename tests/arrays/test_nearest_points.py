@@ -63,6 +63,21 @@ def test_many_points(gpu: vc.Runtime, dtype: str, k: int) -> None:
         check(gpu, points, queries, k)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "width"), [(1, 1), (31, 2), (65, 3), (200, 4), (1000, 7), (1024, 1)])
+def test_few_points_for_many_queries(gpu: vc.Runtime, n: int, width: int, dtype: str) -> None:
+    """A program goes through all points, some at a time; many distances are equal, infinite or NaN."""
+    if not dtypes_of(gpu, dtype):
+        pytest.skip(f"the device has no {dtype}")
+    rng = np.random.default_rng(n)
+    points, queries = rng.integers(-3, 4, (n, width)).astype(dtype), rng.integers(-3, 4, (4100, width)).astype(dtype)
+    points[rng.random(n) < 0.2] = np.nan
+    points[rng.random(n) < 0.2] = np.inf
+    queries[7], queries[8, 0] = np.nan, -np.inf
+    check(gpu, points, queries, 1)
+    check(gpu, points, queries.T.copy().T, 1)
+
+
 @pytest.mark.parametrize("k", [1, 3, 20])
 def test_nan_and_infinity_are_the_farthest(gpu: vc.Runtime, k: int) -> None:
     rng = np.random.default_rng(k)

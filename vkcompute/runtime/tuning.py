@@ -29,6 +29,8 @@ class Tuning(NamedTuple):
         sums_in_tables: an invocation sums the values of up to 256 indices in memory of its own. For 1M float32 and 100
             indices that takes 6 ms of CPU time on lavapipe, and 51 by sorting them.
         digit_bits: of a digit of a selection.
+        searched_chunk: the most elements of a line's chunk whose extreme is computed apart. `argmin` of 16 Mi float32
+            takes 3.9 ms of CPU time on lavapipe with 65,536, and 4.3 with 16,384.
         hashed_rows: rows per key from which equal rows are those of a hash table, and not of a sort: for keys of one
             word, and of several. Groups of 1M int32 with 10,000 keys take 76 ms of CPU time on lavapipe by a table, and
             114 by a sort; with 100,000 keys, 149 and 109. Of int64 they take 104 and 214, and 177 and 213.
@@ -79,6 +81,7 @@ class Tuning(NamedTuple):
     radix_own: int = 8
     sums_in_tables: bool = False
     digit_bits: int = 4
+    searched_chunk: int = 1 << 14
     hashed_rows: tuple[int, int] = (32, 2)
     counts_on_host: bool = False
     transposes_by_blocks: bool = False
@@ -116,6 +119,7 @@ ON_CPU = Tuning(
     radix_own=0,
     sums_in_tables=True,
     digit_bits=8,
+    searched_chunk=1 << 16,
     counts_on_host=True,
     transposes_by_blocks=True,
     reduces_by_workgroups=False,

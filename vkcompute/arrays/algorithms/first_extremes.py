@@ -18,8 +18,6 @@ from vkcompute.arrays.algorithms.lines import Lines
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.extremes import (
     extreme_of_chunks,
-    first_largest,
-    first_smallest,
     largest,
     search_chunks,
     smallest,
@@ -32,22 +30,22 @@ from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.launching.arguments import is_unaligned, needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.tuning import tuning_of
 from vkcompute.tile.device import block_target
 from vkcompute.tile.launch_arrays import is_wide
 from vkcompute.tile.registers import ADJACENT
 
 
 class _Extreme(NamedTuple):
-    """Functions of an extreme: the row of its function of elements, and block programs of two elements."""
+    """Functions of an extreme: the row of its function of elements, and the block program of two elements."""
 
     row: str
     of_two: Any
-    first_of_two: Any
 
 
 _EXTREMES = {
-    "smallest": _Extreme("minimum", smallest, first_smallest),
-    "largest": _Extreme("maximum", largest, first_largest),
+    "smallest": _Extreme("minimum", smallest),
+    "largest": _Extreme("maximum", largest),
 }
 _WORDS = {"b": np.dtype(np.int32), "i": np.dtype(np.int32), "u": np.dtype(np.uint32), "f": np.dtype(np.float32)}
 """The 32-bit dtypes that hold those of at most 32 bits, by their kinds."""
@@ -58,11 +56,8 @@ _LONG = 1 << 13
 
 On lavapipe, argmin of 8,192 float32 takes 0.17 ms of CPU time with chunks and 0.32 by ranks; of 4,096, 0.18 and 0.15.
 """
-_CHUNKS, _SHORTEST_CHUNK, _LONGEST_CHUNK, _BLOCK, _BLOCKS = 1024, 2048, 16384, 128, 4
-"""Chunks of a line, elements of a chunk, those of a block, and blocks that a program combines at a time.
-
-For 16 Mi float32, lavapipe takes 4.8 ms of CPU time with 4 blocks, and 5.0 with one.
-"""
+_SHORTEST_CHUNK, _LOADS = 2048, 4
+"""Elements of a chunk, and blocks that a program loads at a time."""
 _ALIGNED_BYTES = 256
 """A part of an array begins at a multiple of so many bytes, where any device can bind it."""
 
@@ -113,21 +108,20 @@ def _fits(array: Array) -> bool:
 def _most(array: Array) -> int:
     """Returns the most elements that a program takes: of a binding, and of the chunks along an axis of a grid."""
     n_bytes = array.runtime.device.max_binding_bytes // _ALIGNED_BYTES * _ALIGNED_BYTES
-    return min(n_bytes // array.dtype.itemsize, MOST_GROUPS * _LONGEST_CHUNK)
+    return min(n_bytes // array.dtype.itemsize, MOST_GROUPS * tuning_of(array.runtime.device.physical).searched_chunk)
 
 
 def _by_chunks(extreme: str, array: Array) -> Array:
     """Returns the indices, int32, of an array that a program takes."""
-    n, (_, of_two, first_of_two) = array.shape[-1], _EXTREMES[extreme]
-    n_rows = array.size // n
-    length = min(max(1 << (n // _CHUNKS).bit_length(), _SHORTEST_CHUNK), _LONGEST_CHUNK)
+    n, of_two, tuning = array.shape[-1], _EXTREMES[extreme].of_two, tuning_of(array.runtime.device.physical)
+    n_rows, lanes = array.size // n, block_target(runtime_of(array)).subgroup_size
+    length = min(max(1 << (n // tuning.busy_groups).bit_length(), _SHORTEST_CHUNK), tuning.searched_chunk)
     n_chunks, step = -(-n // length), n if n_rows > 1 else 0
     extremes = temporary(array.runtime, n_rows * n_chunks, _WIDER.get(array.dtype.name, array.dtype))
     out = temporary(array.runtime, array.shape[:-1], np.int32)
     aligned = step % ADJACENT == 0 and is_wide(array)
-    n_blocks = min(_BLOCKS, length // _BLOCK)
-    extreme_of_chunks[n_chunks, n_rows](array, extremes, n, step, of_two, length, _BLOCK, n_blocks, aligned)
-    search_chunks[(n_rows,)](array, extremes, out, n, step, n_chunks, first_of_two, length, _BLOCK)
+    extreme_of_chunks[n_chunks, n_rows](array, extremes, n, step, length, of_two, lanes, _LOADS, aligned)
+    search_chunks[(n_rows,)](array, extremes, out, n, step, n_chunks, length, of_two, lanes)
     return out
 
 
