@@ -50,6 +50,7 @@ def _tensors(result: Any) -> list[Any]:
 
 def measured(case: host.Case, bare: Callable[[], Any], wait: Callable[[], Any], turns: int) -> list[float]:
     """Returns microseconds of the operator, of the function and of a bare launch, measured by turns."""
+    assert case.theirs is not None, case.name
     calls = launched(case.theirs), host.computing(case.ours), bare
     return [min(row) for row in zip(*[[per_call_us(call, wait) for call in calls] for _ in range(turns)], strict=True)]
 
