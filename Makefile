@@ -40,13 +40,15 @@ lint:  ## ruff (rules and format) and mypy (strict)
 	@$(RUN) -m mypy
 	@$(RUN) -m mypy build_shaders.py scripts tools
 
-torch:  ## PyTorch's device, in an environment of its own: tests, op_db
+torch:  ## PyTorch's device, in an environment of its own: tests, op_db, gradients, modules, optimizers
 	@$(SETUP) test
 	@$(RUN) -m venv build/torch/venv
 	@build/torch/venv/bin/python -m pip install --quiet --no-deps $(TORCH)
 	@build/torch/venv/bin/python scripts/torch_environment.py .venv
 	@VKCOMPUTE_STEPS=100 build/torch/venv/bin/python -X faulthandler -m pytest tests/pytorch $(ARGS)
 	@build/torch/venv/bin/python -X faulthandler scripts/torch_operators.py build/torch/operators.jsonl
+	@build/torch/venv/bin/python -X faulthandler scripts/torch_operators.py build/torch/gradients.jsonl --gradients --samples 2
+	@build/torch/venv/bin/python -X faulthandler scripts/torch_modules.py build/torch/modules.jsonl
 
 docs:  ## the site, into build/site (ARGS=--external: all links)
 	@$(SETUP) docs

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from torch_operators import compare, moved, read, summary
+from torch_operators import compare, moved, peak_of_memory, read, summary
 
 RANDOM = "Dropout", "RReLU"
 N_STEPS = 4
@@ -140,7 +140,7 @@ def main() -> None:
                 record |= {"state": "fail", "why": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
             record |= {"s": round(time.perf_counter() - start, 2), "host": sorted(torch.vk.fallbacks())}
             print(json.dumps(record), file=file, flush=True)
-    print(summary(read(options.results)))
+    print(summary(read(options.results)), peak_of_memory(), sep="\n")
 
 
 if __name__ == "__main__":

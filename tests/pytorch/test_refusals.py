@@ -119,6 +119,60 @@ REFUSED: dict[str, Call] = {
             "an error function's inverse": lambda t, out: torch.erfinv(t, out=out),
         }.items()
     },
+    **{
+        f"doubles for {name}": lambda t, f=f: f(t, torch.empty(0, dtype=torch.float64, device=t.device))
+        for name, f in {
+            "a product of matrices": lambda t, out: torch.mm(t, t.t(), out=out),
+            "a product with a vector": lambda t, out: torch.mv(t, t[0], out=out),
+            "a sum of products": lambda t, out: torch.addmm(t[0, 0], t, t.t(), out=out),
+            "clamped numbers": lambda t, out: torch.clamp(t, 0, 1, out=out),
+            "sorted numbers": lambda t, out: torch.sort(t, out=(out, _zeros(t))),
+            "rows": lambda t, out: torch.index_select(t, 0, _first(t), out=out),
+            "medians": lambda t, out: torch.median(t, 1, out=(out, _zeros(t[:, 0]))),
+            "the second numbers": lambda t, out: torch.kthvalue(t, 2, out=(out, _zeros(t[:, 0]))),
+            "modes": lambda t, out: torch.mode(t, 1, out=(out, _zeros(t[:, 0]))),
+            "a part of a matrix": lambda t, out: torch.triu(t, out=out),
+            "a norm": lambda t, out: torch.norm(t, dim=0, out=out),
+            "a histogram": lambda t, out: torch.histc(t, 4, out=out),
+        }.items()
+    },
+    "a product of two dtypes": lambda t: torch.mm(t, t.t().double()),
+    **{
+        f"itself for {name}": lambda t, f=f: f(t.view(-1), _zeros(t.view(-1)))
+        for name, f in {
+            "joined parts": lambda x, i: torch.cat([x[:3], x[3:]], out=x),
+            "stacked parts": lambda x, i: torch.stack([x[:3], x[3:]], out=x.view(2, 3)),
+            "gathered elements": lambda x, i: torch.gather(x, 0, i, out=x),
+            "selected elements": lambda x, i: torch.index_select(x, 0, i, out=x),
+            "taken elements": lambda x, i: torch.take(x, i, out=x),
+            "scattered elements": lambda x, i: x.scatter_(0, i[:2], x[:2]),
+            "added elements": lambda x, i: x.index_add_(0, i[:2], x[:2]),
+            "copied elements": lambda x, i: x.index_copy_(0, i[:2], x[:2]),
+            "put elements": lambda x, i: x.index_put_((i[:2],), x[:2]),
+            "indices of what is not zero": lambda x, i: torch.nonzero(i, out=i),
+            "the largest numbers": lambda x, i: torch.topk(x, 2, out=(x[:2], i[:2])),
+            "maxima": lambda x, i: torch.max(x.view(2, 3), 0, out=(x[:3], i[:3])),
+            "the second numbers": lambda x, i: torch.kthvalue(x.view(2, 3), 2, out=(x[:2], i[:2])),
+            "chosen elements": lambda x, i: torch.masked_select(x, x > 0, out=x),
+        }.items()
+    },
+    **{
+        f"a part of itself for {name}": lambda t, f=f: f(t.view(-1)[:4], t.view(-1)[1:5])
+        for name, f in {
+            "a copy": lambda x, out: out.copy_(x),
+            "sums": lambda x, out: torch.cumsum(x, 0, out=out),
+            "shifted floats": lambda x, out: x.__ilshift__(out),
+            "truths": lambda x, out: torch.logical_not(x, out=out),
+            "both truths": lambda x, out: torch.logical_and(x, x, out=out),
+            "what is added to a product": lambda x, out: torch.addmm(
+                x.view(2, 2), x.view(2, 2), x.view(2, 2), out=out.view(2, 2)
+            ),
+        }.items()
+    },
+    "a complex number for floats": lambda t: t.index_fill(0, _first(t), 1j),
+    "a grid of another batch": lambda t: torch.nn.functional.grid_sample(
+        t.new_ones(2, 1, 2, 2, 2), t.new_zeros(1, 2, 2, 2, 3), align_corners=False
+    ),
     "a mask of integers": lambda t: torch.masked_select(t, t.long()),
     "random numbers beyond a byte": lambda t: t.byte().random_(0, 1000),
     "negative random numbers in a byte": lambda t: t.byte().random_(-3, 10),
@@ -162,6 +216,34 @@ def test_masks_of_bytes_warn() -> None:
     with pytest.warns(UserWarning, match="deprecated"):
         x[mask] = 5.0
     assert x.tolist() == [5, 1, 5, 3]
+
+
+def test_expanded_tensors_are_filled() -> None:
+    """As on the CPU, where an element that is repeated gets a value if one of its repetitions does."""
+    mask = torch.tensor([[True, False], [False, False], [False, False]])
+    results = []
+    for device in "cpu", "vk":
+        x = torch.arange(2.0, device=device)
+        with pytest.warns(UserWarning, match="expanded tensors is deprecated"):
+            x.expand(3, 2).masked_fill_(mask.to(device), 7)
+        y = torch.empty_strided((3, 2), (0, 1), device=device).fill_(3)
+        results.append([x.tolist(), y.tolist(), torch.zeros(1, 1, device=device).expand(1, 1).fill_(2).tolist()])
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bool, torch.uint8, torch.int64], ids=str)
+def test_deterministic_tensors_without_elements_are_filled(dtype: torch.dtype) -> None:
+    torch.use_deterministic_algorithms(True)
+    try:
+        results = [
+            [torch.empty(3, dtype=dtype, device=device),
+             torch.empty_strided((2, 2), (1, 2), dtype=dtype, device=device),
+             torch.zeros(2, dtype=dtype, device=device).resize_(4)] for device in ("cpu", "vk")
+        ]  # fmt: skip
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for expected, result in zip(*results, strict=True):
+        torch.testing.assert_close(result.cpu(), expected, equal_nan=True)
 
 
 AT_INDICES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {

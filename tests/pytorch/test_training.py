@@ -171,6 +171,8 @@ FUSED: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "lr": lambda p: torch.optim.Adam(p, torch.tensor(0.05, device=p[0].device), fused=True),
     "momentum": lambda p: torch.optim.SGD(p, 0.1, 0.9, 0.2, weight_decay=0.1, fused=True),
     "nesterov": lambda p: torch.optim.SGD(p, 0.1, 0.9, nesterov=True, fused=True),
+    "adagrad": lambda p: torch.optim.Adagrad(p, 0.05, 0.1, 0.2, initial_accumulator_value=0.3, fused=True),
+    "adagrad, upwards": lambda p: torch.optim.Adagrad(p, 0.05, maximize=True, fused=True),
 }
 
 

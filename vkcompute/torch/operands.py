@@ -73,9 +73,7 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
         RuntimeError: a value shares memory with `out`, but is another view of it, or `out` has a narrower kind of
             elements.
     """
-    for value in values:
-        if value is not out and isinstance(value, torch.Tensor) and _is_alias_of(out, value):
-            _require_same_elements(out, value)
+    require_same_elements(out, *values)
     _fit(out, values)
     if not out.numel():
         return out
@@ -114,18 +112,37 @@ def name_of(dtype: Any) -> str:
     return re.sub(r"torch\.|Tensor", "", torch.empty(0, dtype=dtype, device="cpu").type())
 
 
-def _require_same_elements(out: Any, value: Any) -> None:
-    """Raises RuntimeError where PyTorch does: two dense tensors of one storage share a part of their elements."""
+def require_same_elements(out: Any, *operands: Any) -> None:
+    """Raises RuntimeError where PyTorch does: a tensor for results shares a part of the elements of an operand."""
+    for value in operands:
+        is_alias = value is not out and isinstance(value, torch.Tensor) and _is_alias_of(out, value)
+        if is_alias and _shared_part(out, value) == "a part":
+            raise _overlap_error()
+
+
+def require_apart(out: Any, *operands: Any) -> None:
+    """Raises RuntimeError where PyTorch does: a tensor for results shares elements with one of these operands."""
+    for value in operands:
+        if isinstance(value, torch.Tensor) and _is_alias_of(out, value) and _shared_part(out, value) != "none":
+            raise _overlap_error()
+
+
+def _shared_part(out: Any, value: Any) -> str:
+    """Returns "all", "a part" or "none": what two tensors of one storage share; "none" where one is not dense."""
     if any(torch._debug_has_internal_overlap(tensor) for tensor in (out, value)):
-        return
+        return "none"
     starts = [tensor.storage_offset() * tensor.element_size() for tensor in (out, value)]
     ends = [start + tensor.nbytes for start, tensor in zip(starts, (out, value), strict=True)]
-    is_same = starts[0] == starts[1] and ends[0] == ends[1] and out.stride() == value.stride()
-    if max(starts) < min(ends) and not is_same:
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-            "memory location. Please clone() the tensor before performing the operation."
-        )
+    if max(starts) >= min(ends):
+        return "none"
+    return "all" if starts[0] == starts[1] and ends[0] == ends[1] and out.stride() == value.stride() else "a part"
+
+
+def _overlap_error() -> RuntimeError:
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+        "memory location. Please clone() the tensor before performing the operation."
+    )
 
 
 def _own(value: Any, of_type: Callable[[Any], np.dtype[Any]]) -> np.dtype[Any] | None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
-import re
 import sys
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils import backend_registration
-from torch.utils._pytree import tree_map_only
 
 from vkcompute.errors import DtypeError, MissingFeature, OutOfDeviceMemory
 from vkcompute.torch import collectives, patches
@@ -35,11 +31,6 @@ _OPERATORS = (
 _libraries: list[Any] = []
 _loaded: list[Any] = []
 _loading = threading.RLock()
-_dtype_errors: dict[tuple[Any, ...], tuple[type[Exception], str] | None] = {}
-_OF_DTYPES = re.compile(
-    "out tensor to have dtype|desired output type|out tensor with dtype|Found dtype .* but expected"
-)
-_EXACT = re.compile(r"to have dtype torch\.(\w+) but got torch\.(\w+)")
 
 
 def register() -> None:
@@ -101,75 +92,12 @@ def _without_kernel(called: Any, *args: Any, **named: Any) -> Any:
 def _add_kernels(library: Any) -> None:
     for name in _OPERATORS:
         importlib.import_module(f"vkcompute.torch.operators.{name}")
-    for name, function in KERNELS.items():
+    results = importlib.import_module("vkcompute.torch.results")
+    for name, function in (*KERNELS.items(), *results.forms_with_results()):
         if exists(name):
-            library.impl(name, _guarded(name, _resizing(name, function)), "PrivateUse1")
+            library.impl(name, _guarded(name, results.prepared(name, function)), "PrivateUse1")
     importlib.import_module("vkcompute.torch.autocast").add_kernels(library)
     _loaded.append(importlib.import_module("vkcompute.torch.fallback").fall_back)
-
-
-def _resizing(name: str, function: Kernel) -> Kernel:
-    """Returns a kernel that gives empty tensors for results their shapes, and refuses dtypes that PyTorch does."""
-    outs = [argument.name for argument in operator(name)._schema.arguments if argument.is_out]
-    if not outs:
-        return function
-
-    def run(*args: Any, **named: Any) -> Any:
-        out = named.get(outs[0])  # not resized if it is an operand: PyTorch raises an error for another shape
-        if isinstance(out, torch.Tensor) and not out.numel() and not any(out is value for value in args):
-            _resize(name, args, named, outs)
-        if isinstance(out, torch.Tensor) and args and out.dtype is not getattr(args[0], "dtype", None):
-            _require_dtypes(name, args, named, outs)
-        return function(*args, **named)
-
-    return run
-
-
-def _require_dtypes(name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]) -> None:
-    """Raises PyTorch's error, if it has one, for tensors for results of these dtypes."""
-    key = name, *map(_type_of, (*args, *named.values()))
-    if key not in _dtype_errors:
-        _dtype_errors[key] = _dtype_error(name, args, named, outs)
-    error = _dtype_errors[key]
-    if error is not None:
-        raise error[0](error[1])
-
-
-def _type_of(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.dtype, not value.dim()
-    if isinstance(value, (torch.dtype, bool)):
-        return value
-    return tuple(map(_type_of, value)) if isinstance(value, (list, tuple)) else type(value)
-
-
-def _dtype_error(
-    name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]
-) -> tuple[type[Exception], str] | None:
-    """Returns PyTorch's error for dtypes; its references in Python refuse some that its CPU converts."""
-    given, described = tree_map_only(torch.Tensor, _described, (tuple(args), dict(named)))
-    empty = {out: described[out].new_empty(0) for out in outs}
-    try:
-        operator(name)(*given, **{**described, **empty})
-    except Exception as error:
-        exact = _EXACT.search(str(error))
-        converts = exact and torch.can_cast(*[getattr(torch, dtype) for dtype in exact.groups()])
-        return (type(error), str(error)) if _OF_DTYPES.search(str(error)) and not converts else None
-    return None
-
-
-def _described(tensor: Any) -> Any:
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-
-
-def _resize(name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]) -> None:
-    """Resizes tensors for results, if PyTorch knows the shapes without the elements; else the kernel does it."""
-    given, described_outs = tree_map_only(torch.Tensor, _described, (tuple(args), dict(named)))
-    with contextlib.suppress(Exception):
-        operator(name)(*given, **described_outs)
-        for out in outs:
-            if named[out].shape != described_outs[out].shape:
-                named[out].resize_(described_outs[out].shape)
 
 
 def _guarded(name: str, function: Kernel) -> Kernel:

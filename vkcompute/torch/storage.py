@@ -313,6 +313,14 @@ def covers_storage(tensor: Any) -> bool:
     )
 
 
+def without_repeats(tensor: Any) -> Any:
+    """Returns a view in which axes along which all elements are one, as of `expand`, have one element."""
+    if 0 in tensor.stride():
+        for axis, stride in enumerate(tensor.stride()):
+            tensor = tensor.narrow(axis, 0, 1) if not stride and tensor.shape[axis] > 1 else tensor
+    return tensor
+
+
 def memory_order(tensor: Any) -> tuple[int, ...]:
     """Returns the axes of a tensor, the one with the largest stride first."""
     strides = tensor.stride()

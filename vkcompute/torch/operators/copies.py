@@ -12,7 +12,8 @@ from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import array_dtype, from_numpy, is_computed, to_numpy
 from vkcompute.torch.kernels import is_on_device, kernel
-from vkcompute.torch.storage import runtime, store, values_of, view_of
+from vkcompute.torch.operands import require_same_elements
+from vkcompute.torch.storage import runtime, store, values_of, view_of, without_repeats
 
 _to_copy = torch.library.get_kernel("aten::_to_copy", "CPU").call_boxed  # the same for all devices
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
@@ -35,6 +36,7 @@ def copy_from(self: Any, dst: Any, non_blocking: bool = False) -> Any:
         self = self.expand(dst.size())
     if not dst.numel():
         return dst
+    require_same_elements(dst, self)
     if not is_on_device(dst):
         dst.copy_(to_host(self))
     elif not is_on_device(self):
@@ -111,11 +113,13 @@ def fill(self: Any, value: Any) -> Any:
     """Sets all elements to a number."""
     if not self.numel():
         return self
+    distinct = without_repeats(self)
     number = torch.full((), value, dtype=self.dtype, device="cpu")
     if not is_computed(self.dtype):
-        _upload(number.expand(self.shape), self)
-        return self
-    return store(self, filled(tuple(self.shape), number.item(), array_dtype(self.dtype)))
+        _upload(number.expand(distinct.shape), distinct)
+    else:
+        store(distinct, filled(tuple(distinct.shape), number.item(), array_dtype(self.dtype)))
+    return self
 
 
 @kernel("fill_.Tensor")

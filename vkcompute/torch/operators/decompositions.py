@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from vkcompute.torch.kernels import exists, kernel, operator
-from vkcompute.torch.operands import require_floats
+from vkcompute.torch.operands import require_floats, require_same_elements
 from vkcompute.torch.storage import copy_to
 
 _NAMES = (
@@ -85,6 +85,8 @@ def _of_images(name: str) -> Callable[..., Any]:
 
 def _in_place(name: str) -> Callable[..., Any]:
     def run(self: Any, *args: Any, **named: Any) -> Any:
+        if name.startswith("bitwise"):
+            require_same_elements(self, *args)
         return self.copy_(getattr(torch.ops.aten, name)(self, *args, **named))
 
     return run

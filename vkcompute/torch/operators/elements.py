@@ -10,7 +10,7 @@ import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, joined, where
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise, name_of, require_cast
+from vkcompute.torch.operands import elementwise, name_of, require_cast, require_same_elements
 from vkcompute.torch.storage import copy_to, resize_to
 
 _FLOATS = (
@@ -116,6 +116,7 @@ def _register_rows() -> None:
 
 def _truth(row: str) -> Callable[..., Any]:
     def run(self: Any, other: Any, *, out: Any) -> Any:
+        require_same_elements(out, self, other)
         return elementwise(out, lambda x, y: apply(row, x, y), _bool(self), _bool(other))
 
     return run
@@ -290,6 +291,15 @@ def where_into(condition: Any, self: Any, other: Any, *, out: Any) -> Any:
 
 
 @kernel("clamp.out")
+def clamp_by_numbers(self: Any, min: Any = None, max: Any = None, *, out: Any) -> Any:
+    """Computes elements between two numbers, either of which may be None."""
+    types = [torch.result_type(self, limit) for limit in (min, max) if limit is not None]
+    if types and out.dtype != torch.promote_types(types[0], types[-1]):
+        expected = name_of(torch.promote_types(types[0], types[-1]))
+        raise RuntimeError(f"Found dtype {name_of(out.dtype)} but expected {expected}")
+    return clamp(self, min, max, out=out)
+
+
 def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any) -> Any:
     """Computes elements that are at least min and at most max; NaN stays."""
     limits = [limit for limit in (min, max) if limit is not None]

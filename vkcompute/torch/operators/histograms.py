@@ -9,7 +9,7 @@ import torch
 
 from vkcompute.arrays.functions import histograms
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand
+from vkcompute.torch.operands import operand, require_dtype
 from vkcompute.torch.storage import copy_to, wrap
 
 
@@ -42,6 +42,7 @@ def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 @kernel("histc.out")
 def histc_into(self: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any) -> Any:
     """Computes the numbers of elements in bins of equal width."""
+    require_dtype(out, self.dtype)
     result = histc(self, bins, min, max)
     return copy_to(out, result)
 

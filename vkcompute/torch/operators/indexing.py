@@ -17,15 +17,29 @@ from vkcompute.torch.element_types import array_dtype, computed, wide
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import is_on_device, kernel
-from vkcompute.torch.operands import axis_of, elementwise, indices_of, number_of, operand, require_dtype
+from vkcompute.torch.operands import axis_of, elementwise, indices_of, number_of, operand, require_apart, require_dtype
 from vkcompute.torch.operators.decompositions import composed
 from vkcompute.torch.operators.scatters import index_sum, reduced
-from vkcompute.torch.storage import convert, copy_to, resize_to, runtime, store, values_of, view_of, wrap
+from vkcompute.torch.storage import (
+    convert,
+    copy_to,
+    resize_to,
+    runtime,
+    store,
+    values_of,
+    view_of,
+    without_repeats,
+    wrap,
+)
 
 aten = torch.ops.aten
 _index_copy = composed("index_copy.out")
 _take, _take_along_axis = planned(standard.take), planned(standard.take_along_axis)
 _get = planned(indexing.get)
+_EXPANDED = (
+    "Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This "
+    "also applies to advanced indexing e.g. tensor[mask] = scalar"
+)
 _MASK_OF_BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
 
 
@@ -79,6 +93,7 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
         return fall_back(aten._index_put_impl_.default, self, indices, values, accumulate, unsafe)
     if any(index is not None and index.dtype == torch.uint8 for index in indices):
         warnings.warn(_MASK_OF_BYTES, UserWarning, stacklevel=2)
+    require_apart(self, values, *indices)
     if not len(indices):
         return self.add_(values) if accumulate else self.copy_(values)
     indices = [None if index is None else index.to("vk") for index in indices]
@@ -112,6 +127,8 @@ def index_select(self: Any, dim: int, index: Any) -> Any:
 @kernel("index_select.out")
 def index_select_into(self: Any, dim: int, index: Any, *, out: Any) -> Any:
     """Computes slices at indices along an axis."""
+    require_dtype(out, self.dtype)
+    require_apart(out, self, index)
     if not self.dim():
         _require_one(index)
         return copy_to(out, self)
@@ -138,6 +155,7 @@ def _require_one(index: Any) -> None:
 def gather(self: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: Any) -> Any:
     """Computes the elements at indices along an axis, one index per element of the result."""
     require_dtype(out, self.dtype)
+    require_apart(out, self, index)
     if not out.numel():
         return out
     array, at = operand(self), indices_of(index)
@@ -164,6 +182,7 @@ def _positions(index: Array, axis: int) -> tuple[Array, ...]:
 
 
 def _scatter(self: Any, dim: int, index: Any, source: Any, out: Any, *, adds: bool) -> Any:
+    require_apart(out, index, source)
     dtype = wide(out.dtype) if adds else computed(out.dtype)
     target, at = operand(self, dtype).copy(), indices_of(index)
     if at.size:
@@ -204,6 +223,7 @@ def scatter_add(self: Any, dim: int, index: Any, src: Any, *, out: Any) -> Any:
 @kernel("index_add.out")
 def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any) -> Any:
     """Computes a tensor plus slices of a source at indices along an axis."""
+    require_apart(out, index, source)
     if self.dtype == torch.bool or not self.dim():
         return copy_to(out, index_sum(self, dim, index, source if alpha == 1 else source * alpha))
     dtype = wide(out.dtype)
@@ -218,6 +238,7 @@ def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, o
 @kernel("index_copy.out")
 def index_copy(self: Any, dim: int, index: Any, source: Any, *, out: Any) -> Any:
     """Computes a tensor with slices of a source at indices along an axis."""
+    require_apart(out, index, source)
     beyond = torch.iinfo(index.dtype).max
     return _index_copy(self, dim, torch.where(index < 0, beyond, index), source, out=out)
 
@@ -226,6 +247,8 @@ def _filled(name: str) -> Callable[..., Any]:
     compute = composed(name)
 
     def run(self: Any, dim: int, index: Any, value: Any) -> Any:
+        if isinstance(value, complex) and not self.is_complex():
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         n = self.shape[axis_of(dim, self.dim())] if self.dim() else 1
         return compute(self, dim, torch.where(index < 0, index + n, index), value)
 
@@ -266,7 +289,13 @@ def masked_fill(self: Any, mask: Any, value: Any) -> Any:
     dtype = self.dtype
     if not isinstance(value, torch.Tensor):
         torch.full((), value, dtype=dtype, device="cpu")  # raises PyTorch's error if the dtype has no such number
-    return elementwise(self, lambda m, v, x: where(m, v, x), mask.bool(), _converted(value, dtype), self)
+    distinct = without_repeats(self)
+    if distinct is not self:
+        warnings.warn(_EXPANDED.format("masked_fill_"), UserWarning, stacklevel=2)
+        repeated = [axis for axis, n in enumerate(distinct.shape) if n != self.shape[axis]]
+        mask = mask.expand(self.shape).any(repeated, keepdim=True) if repeated else mask
+    elementwise(distinct, lambda m, v, x: where(m, v, x), mask.bool(), _converted(value, dtype), distinct)
+    return self
 
 
 def _converted(value: Any, dtype: Any) -> Any:
@@ -296,6 +325,7 @@ def nonzero_into(self: Any, *, out: Any) -> Any:
         raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got {out.dtype}")
     if not is_on_device(out):
         raise other_device(out.device)
+    require_apart(out, self)
     result = nonzero(self)
     return copy_to(out, result)
 
@@ -309,9 +339,25 @@ def masked_select(self: Any, mask: Any) -> Any:
     return self.contiguous().reshape(-1)[torch.nonzero(mask.reshape(-1)).reshape(-1)]
 
 
+@kernel("masked_select.out")
+def masked_select_into(self: Any, mask: Any, *, out: Any) -> Any:
+    """Computes the elements where a mask is true."""
+    require_apart(out, self, mask)
+    return copy_to(out, masked_select(self, mask))
+
+
+@kernel("take.out")
+def take_into(self: Any, index: Any, *, out: Any) -> Any:
+    """Computes elements at indices of the flattened tensor."""
+    require_dtype(out, self.dtype)
+    require_apart(out, self, index)
+    return copy_to(out, torch.take(self, index))
+
+
 @kernel("cat.out")
 def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any) -> Any:
     """Computes tensors side by side along an axis."""
+    require_apart(out, *tensors)
     parts = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()]
     if not parts:
         return copy_to(out, tensors[0])

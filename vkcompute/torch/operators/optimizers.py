@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -73,23 +74,50 @@ def _step_of_descent(
     x[i] = before - rate * slope
 
 
-def _launch(chosen: Any, in_place: Tensors, read: Tensors, numbers: Sequence[float], *more: int) -> None:
+@device_kernel
+def _step_of_adagrad(
+    x: Any, grad: Any, total: Any, step: Any, scale: Any, overflow: Any, n: int,
+    sign: Any, rate: Any, rate_decay: Any, decay: Any, eps: Any, n_steps: Any,
+) -> None:  # fmt: skip
+    i = global_id(0)
+    if i >= n or (overflow is not None and overflow[0] != 0):
+        return
+    before = x[i] * _ONE
+    slope = _gradient(grad, scale, sign, i) + decay * before
+    squares = total[i] + slope * slope
+    total[i] = squares
+    taken = n_steps if step is None else step[0]
+    x[i] = before - rate / (1 + (taken - 1) * rate_decay) * slope / (np.sqrt(squares) + eps)
+
+
+def _launch(chosen: Any, in_place: Tensors, read: Tensors, numbers: tuple[float, ...], *more: Any) -> None:
     """Launches a step on the elements of tensors of one shape, in the order of the first one's memory.
 
     Args:
         in_place: tensors or None, which the kernel takes first.
         read: tensors of one element or None.
-        numbers: in the dtype in which the first tensor's elements are computed.
+        numbers: converted to the dtype in which the first tensor's elements are computed; so is a float of `more`.
     """
-    order, dtype = memory_order(in_place[0]), wide(in_place[0].dtype)
-    turned = [None if tensor is None else tensor.permute(order) for tensor in in_place]
-    flat = [None if tensor is None else tensor.contiguous().view(-1) for tensor in turned]
-    arrays = [None if tensor is None else view_of(tensor.view(-1)) for tensor in (*flat, *read)]
-    n = in_place[0].numel()
-    launch(chosen, n, *arrays, n, *[number_of(number, dtype) for number in numbers], *more)
+    given, dtype = [tensor for tensor in in_place if tensor is not None], wide(in_place[0].dtype)
+    turned = given
+    if not all(tensor.is_contiguous() for tensor in given):
+        order = memory_order(in_place[0])
+        turned = [tensor.permute(order) for tensor in given]
+    flat = [tensor.contiguous().view(-1) for tensor in turned]
+    arrays = iter([view_of(tensor) for tensor in flat])
+    single = [None if tensor is None else view_of(tensor.view(-1)) for tensor in read]
+    n, rest = given[0].numel(), [number_of(number, dtype) if type(number) is float else number for number in more]
+    in_order = [None if tensor is None else next(arrays) for tensor in in_place]
+    launch(chosen, n, *in_order, *single, n, *_converted(numbers, dtype), *rest)
     for tensor, copied in zip(turned, flat, strict=True):
-        if tensor is not None and copied is not None and not tensor.is_contiguous():
+        if not tensor.is_contiguous():
             tensor.copy_(copied.view(tensor.shape))
+
+
+@lru_cache(64)
+def _converted(numbers: tuple[float, ...], dtype: np.dtype[Any]) -> list[Any]:
+    """Returns numbers in a dtype; those of a step are the same for all its parameters."""
+    return [number_of(number, dtype) for number in numbers]
 
 
 def _adam(
@@ -105,7 +133,7 @@ def _adam(
         largest = max_exp_avg_sqs[at] if amsgrad else None
         in_place, step = (parameter, grads[at], exp_avgs[at], exp_avg_sqs[at], largest), state_steps[at]
         on_device, n_steps = (step, 0.0) if is_on_device(step) else (None, float(step))
-        _launch(_step_of_adam, in_place, (on_device, grad_scale, found_inf), (*numbers, n_steps))
+        _launch(_step_of_adam, in_place, (on_device, grad_scale, found_inf), numbers, n_steps)
 
 
 def _log(beta: float) -> float:
@@ -135,6 +163,19 @@ def sgd(
     for at, parameter in enumerate(self):
         in_place = parameter, grads[at], momentum_buffer_list[at] if momentum else None
         _launch(_step_of_descent, in_place, (grad_scale, found_inf), numbers, int(nesterov), int(is_first_step))
+
+
+@kernel("_fused_adagrad_", "_fused_adagrad_.tensor_lr")
+def adagrad(
+    self: Tensors, grads: Tensors, state_sums: Tensors, state_steps: Tensors, *, lr: Any, lr_decay: float,
+    weight_decay: float, eps: float, maximize: bool, grad_scale: Any = None, found_inf: Any = None,
+) -> None:  # fmt: skip
+    """Performs a step of Adagrad on each parameter."""
+    numbers = -1.0 if maximize else 1.0, float(lr), lr_decay, weight_decay, eps
+    for parameter, grad, total, step in zip(self, grads, state_sums, state_steps, strict=True):
+        on_device, n_steps = (step, 0.0) if is_on_device(step) else (None, float(step))
+        read = on_device, grad_scale, found_inf
+        _launch(_step_of_adagrad, (parameter, grad, total), read, numbers, n_steps)
 
 
 def _are_stepped(params: Tensors, numbers: Sequence[Any]) -> bool:

@@ -170,9 +170,14 @@ def max_pool3d(
     if not made.numel():
         return self.new_empty(made.shape), self.new_empty(made.shape, dtype=torch.int64)
     best, positions = _largest(self, _windows(kernel_size, stride, padding, dilation, self, made.shape[-3:]))
-    memory_format = suggest_memory_format(self)
     results = wrap(best, self.dtype), wrap(convert(positions, np.dtype("int64")))
-    return tuple([result.contiguous(memory_format=memory_format) for result in results])
+    if self.dim() == 5:
+        return tuple([result.contiguous(memory_format=suggest_memory_format(self)) for result in results])
+    is_last = self.unsqueeze(0).is_contiguous(memory_format=torch.channels_last_3d) and not self.is_contiguous()
+    if not is_last:
+        return results
+    last = torch.channels_last_3d
+    return tuple([result.unsqueeze(0).contiguous(memory_format=last).squeeze(0) for result in results])
 
 
 @kernel("max_pool3d_with_indices_backward")

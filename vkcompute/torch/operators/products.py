@@ -12,7 +12,7 @@ from vkcompute.arrays.functions import products
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import operand
+from vkcompute.torch.operands import name_of, operand, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
 _matmul = planned(products.matmul)
@@ -25,10 +25,17 @@ def _product(self: Any, other: Any) -> Array:
 @kernel("mm.out", "bmm.out")
 def mm(self: Any, mat2: Any, *, out: Any) -> Any:
     """Computes products of matrices."""
+    _require_one_dtype(self, mat2)
     if self.shape[-1]:
         return store(out, _product(self, mat2))
     resize_to(out, _shape(self, mat2))
     return out.fill_(0)
+
+
+def _require_one_dtype(*tensors: Any) -> None:
+    """Raises RuntimeError if factors, or what is added, have several dtypes."""
+    if len(dtypes := {tensor.dtype: None for tensor in tensors}) > 1:
+        raise RuntimeError(f"expected tensors of the same dtype, but got {' and '.join(map(name_of, dtypes))}")
 
 
 def _shape(self: Any, other: Any) -> tuple[int, ...]:
@@ -39,6 +46,8 @@ def _shape(self: Any, other: Any) -> tuple[int, ...]:
 @kernel("addmm.out", "baddbmm.out", "addmv.out")
 def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any) -> Any:
     """Computes beta * self + alpha * (mat1 @ mat2)."""
+    _require_one_dtype(self, mat1, mat2)
+    require_same_elements(out, self)
     dtype, shape = wide(out.dtype), _shape(mat1, mat2)
     result: Any = None
     if mat1.shape[-1]:

@@ -18,7 +18,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import axes_of, axis_of, operand, require_dtype
+from vkcompute.torch.operands import axes_of, axis_of, operand, require_apart, require_dtype, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
 _take_along_axis = planned(standard.take_along_axis)
@@ -99,6 +99,8 @@ kernel("min")(_full_extreme("min"))
 def _extreme_and_index(row: str) -> Callable[..., Any]:
     def run(self: Any, dim: int, keepdim: bool = False, **outs: Any) -> Any:
         values, indices = outs.values()
+        require_apart(values, self)
+        require_apart(indices, self)
         array = operand(self)
         if not self.dim():
             return store(values, array), indices.fill_(0)
@@ -287,6 +289,9 @@ def _scan(name: str) -> Callable[..., Any]:
     function = planned(getattr(standard, name))
 
     def run(self: Any, dim: int, *, dtype: Any = None, out: Any) -> Any:
+        if out.dtype == torch.bool:
+            raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
+        require_same_elements(out, self)
         array = operand(self, wide(out.dtype))
         if not self.dim() or not self.numel():
             return store(out, array)
@@ -302,6 +307,7 @@ kernel("cumprod.out")(_scan("cumprod"))
 @kernel("sort.values_stable")
 def sort(self: Any, *, stable: Any = None, dim: int = -1, descending: bool = False, values: Any, indices: Any) -> Any:
     """Computes the elements in order along an axis, and their indices; always stable."""
+    require_dtype(values, self.dtype)
     array = operand(self)
     if not self.dim() or not self.numel():
         return store(values, array), indices.fill_(0)
@@ -329,6 +335,8 @@ def topk(
     self: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, values: Any, indices: Any
 ) -> Any:
     """Computes the k largest or smallest elements along an axis, in order, and their indices."""
+    require_apart(values, self)
+    require_apart(indices, self)
     array = operand(self)
     if not self.dim() or not self.numel() or not k:
         return (store(values, array) if k else values), indices.fill_(0)
@@ -365,6 +373,8 @@ def kthvalue(self: Any, k: int, dim: int = -1, keepdim: bool = False, *, values:
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    require_dtype(values, self.dtype)
+    require_apart(values, self, indices)
     array, axis = operand(self), axis_of(dim, self.dim())
     array, shape = array.reshape(array.shape or (1,)), _shape(self, (axis,), keepdim)
     for out, result in zip((values, indices), nn.kthvalue(array, k, axis), strict=True):

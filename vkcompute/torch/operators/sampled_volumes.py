@@ -37,6 +37,11 @@ def _coordinates(x: Any, n: int, padding_mode: int, align_corners: bool) -> Any:
 @kernel("grid_sampler_3d")
 def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """Returns the elements of volumes at coordinates, from the nearest or the eight next ones."""
+    if input.shape[0] != grid.shape[0]:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
     sizes = input.shape[2:]
     axes = [
         _coordinates(grid[..., 2 - axis], n, padding_mode, align_corners).reshape(grid.shape[0], -1)

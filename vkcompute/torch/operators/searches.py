@@ -14,8 +14,8 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import axis_of, operand
-from vkcompute.torch.storage import runtime, wrap
+from vkcompute.torch.operands import axis_of, operand, require_dtype
+from vkcompute.torch.storage import copy_to, runtime, wrap
 
 aten = torch.ops.aten
 
@@ -212,3 +212,10 @@ def mode(self: Any, dim: int = -1, keepdim: bool = False) -> Any:
     launch(_modes, n_lines, ordered.reshape(-1), order.reshape(-1), values, indices, n_lines, n)
     made = wrap(values).to(self.dtype).reshape(shape), wrap(indices).reshape(shape)
     return tuple(tensor.unsqueeze(dim) for tensor in made) if keepdim else made
+
+
+@kernel("mode.values")
+def mode_into(self: Any, dim: int = -1, keepdim: bool = False, *, values: Any, indices: Any) -> Any:
+    """Computes the most frequent elements along an axis, and their last indices."""
+    require_dtype(values, self.dtype)
+    return tuple(copy_to(out, result) for out, result in zip((values, indices), mode(self, dim, keepdim), strict=True))

@@ -11,7 +11,7 @@ import torch
 from vkcompute.arrays.functions import creation, manipulation
 from vkcompute.torch.element_types import computed, to_numpy
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import axes_of, operand
+from vkcompute.torch.operands import axes_of, operand, require_dtype
 from vkcompute.torch.storage import runtime, store, values_of, wrap
 
 
@@ -65,6 +65,7 @@ def eye_square(n: int, *, out: Any) -> Any:
 
 
 def _triangle(function: Any, self: Any, diagonal: int, out: Any) -> Any:
+    require_dtype(out, self.dtype)
     return store(out, function(operand(self), diagonal)) if out.numel() else out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,15 @@ _as_strided = torch.library.get_kernel("aten::as_strided", "CPU").call_boxed
 _view = torch.library.get_kernel("aten::view", "CPU").call_boxed
 
 
+def _filled(tensor: Any) -> Any:
+    """Returns a tensor without elements yet; with NaN or the largest number where algorithms are deterministic."""
+    if not (torch._C._get_deterministic_algorithms() and torch.utils.deterministic.fill_uninitialized_memory):
+        return tensor
+    if tensor.is_floating_point() or tensor.is_complex():
+        return tensor.fill_(math.nan)
+    return tensor.fill_(True if tensor.dtype == torch.bool else torch.iinfo(tensor.dtype).max)
+
+
 def _require_sizes(size: Sequence[int]) -> None:
     """Raises RuntimeError if a size is negative."""
     if len(size) and min(size) < 0:
@@ -41,8 +51,8 @@ def empty(
     _require_sizes(size)
     if memory_format in (torch.channels_last, torch.channels_last_3d):
         strides = torch.empty(size, device="meta", memory_format=memory_format).stride()
-        return _empty(size, strides, dtype)
-    return _empty(size, contiguous_strides(size), dtype)
+        return _filled(_empty(size, strides, dtype))
+    return _filled(_empty(size, contiguous_strides(size), dtype))
 
 
 @kernel("empty_strided")
@@ -52,7 +62,7 @@ def empty_strided(
 ) -> Any:  # fmt: skip
     """Returns a tensor with arbitrary elements and these strides."""
     _require_sizes(size)
-    return _empty(size, stride, torch.get_default_dtype() if dtype is None else dtype)
+    return _filled(_empty(size, stride, torch.get_default_dtype() if dtype is None else dtype))
 
 
 @kernel("_efficientzerotensor")
@@ -126,7 +136,10 @@ def resize(self: Any, size: Sequence[int], *, memory_format: Any = None) -> Any:
     needed = n_elements(size, strides, offset) * self.element_size()
     if storage.nbytes() < needed:
         array_dtype(self.dtype)
-        storage = _grown(storage, needed)
+        n_kept, storage = storage.nbytes() // self.element_size(), _grown(storage, needed)
+        set_storage(self, storage, offset, size, strides)
+        _filled(self.as_strided((needed // self.element_size() - n_kept,), (1,), n_kept))
+        return self
     return set_storage(self, storage, offset, size, strides)
 
 

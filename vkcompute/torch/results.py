@@ -1,0 +1,138 @@
+"""Arguments for results, `out=`: their shapes and dtypes, and the forms of operators that lack kernels of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from vkcompute.torch.kernels import KERNELS, Kernel, exists, operator
+from vkcompute.torch.storage import copy_to
+
+_dtype_errors: dict[tuple[Any, ...], Exception | None] = {}
+_OF_DTYPES = re.compile(
+    "out tensor to have dtype|desired output type|out tensor with dtype|Found dtype .* but expected"
+)
+_EXACT = re.compile(r"to have dtype torch\.(\w+) but got torch\.(\w+)")
+_OF_ALL_DEVICES = "CompositeExplicitAutograd", "CompositeImplicitAutograd", "CompositeExplicitAutogradNonFunctional"
+
+
+def forms_with_results() -> Iterator[tuple[str, Kernel]]:
+    """Yields names and kernels of the forms with `out=` of operators whose kernels return new tensors only."""
+    for name, function in list(KERNELS.items()):
+        if not exists(name) or _n_written(operator(name)._schema):
+            continue
+        wanted = _inputs(operator(name)._schema)
+        packet = getattr(torch.ops.aten, name.partition(".")[0])
+        for overload in packet.overloads():
+            form = f"{name.partition('.')[0]}.{overload}"
+            schema = getattr(packet, overload)._schema
+            if form not in KERNELS and _n_written(schema) and _inputs(schema) == wanted and not _is_composed(form):
+                yield form, _copying(function, [x.name for x in schema.arguments if x.is_out])
+
+
+def _n_written(schema: Any) -> int:
+    return sum(argument.alias_info is not None for argument in schema.arguments)
+
+
+def _inputs(schema: Any) -> list[tuple[str, str]]:
+    return [(argument.name, str(argument.type)) for argument in schema.arguments if not argument.is_out]
+
+
+def _is_composed(form: str) -> bool:
+    """True if PyTorch has a kernel for all devices."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    return any(has(f"aten::{form}", key) for key in _OF_ALL_DEVICES)
+
+
+def _copying(function: Kernel, outs: Sequence[str]) -> Kernel:
+    """Returns a kernel that copies the results of another to tensors."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        targets = [named.pop(out) for out in outs]
+        made = function(*args, **named)
+        for target, result in zip(targets, [made] if len(outs) == 1 else made, strict=True):
+            copy_to(target, result)
+        return targets[0] if len(outs) == 1 else tuple(targets)
+
+    return run
+
+
+def prepared(name: str, function: Kernel) -> Kernel:
+    """Returns a kernel that gives empty tensors for results their shapes, and refuses dtypes that PyTorch does."""
+    outs = [argument.name for argument in operator(name)._schema.arguments if argument.is_out]
+    if not outs:
+        return function
+
+    def run(*args: Any, **named: Any) -> Any:
+        out = named.get(outs[0])  # not resized if it is an operand: PyTorch raises an error for another shape
+        if isinstance(out, torch.Tensor) and not out.numel() and not any(out is value for value in args):
+            _resize(name, args, named, outs)
+        if isinstance(out, torch.Tensor) and args and out.dtype is not getattr(args[0], "dtype", None):
+            _require_dtypes(name, args, named, outs)
+        return function(*args, **named)
+
+    return run
+
+
+def _require_dtypes(name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]) -> None:
+    """Raises PyTorch's error, if it has one, for tensors for results of these dtypes."""
+    key = name, *map(_type_of, (*args, *named.values()))
+    if key not in _dtype_errors:
+        _dtype_errors[key] = _dtype_error(name, args, named, outs)
+    error = _dtype_errors[key]
+    if error is not None:
+        raise type(error)(str(error))
+
+
+def _type_of(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.dtype, not value.dim()
+    if isinstance(value, (torch.dtype, bool)):
+        return value
+    return tuple(map(_type_of, value)) if isinstance(value, (list, tuple)) else type(value)
+
+
+def _dtype_error(name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]) -> Exception | None:
+    """Returns PyTorch's error for dtypes; the CPU decides where a reference in Python refuses a wider one."""
+    error = _error_on("meta", name, args, named, outs)
+    exact = _EXACT.search(str(error))
+    if exact and torch.can_cast(*[getattr(torch, dtype) for dtype in exact.groups()]):
+        error = _error_on("cpu", name, args, named, outs)
+    return error if error and _OF_DTYPES.search(str(error)) else None
+
+
+def _error_on(
+    device: str, name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]
+) -> Exception | None:
+    """Returns the error of an operator for zeros of these shapes and dtypes on another device."""
+    like = _described if device == "meta" else _zeros
+    given, others = tree_map_only(torch.Tensor, like, (tuple(args), dict(named)))
+    empty = {out: others[out].new_empty(0) for out in outs}
+    try:
+        operator(name)(*given, **{**others, **empty})
+    except Exception as error:
+        return error.with_traceback(None)
+    return None
+
+
+def _described(tensor: Any) -> Any:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+
+
+def _zeros(tensor: Any) -> Any:
+    return torch.zeros((), dtype=tensor.dtype, device="cpu").expand(tensor.shape)
+
+
+def _resize(name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]) -> None:
+    """Resizes tensors for results, if PyTorch knows the shapes without the elements; else the kernel does it."""
+    given, described_outs = tree_map_only(torch.Tensor, _described, (tuple(args), dict(named)))
+    with contextlib.suppress(Exception):
+        operator(name)(*given, **described_outs)
+        for out in outs:
+            if named[out].shape != described_outs[out].shape:
+                named[out].resize_(described_outs[out].shape)
