@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
+
+import pytest
 
 import vkcompute as vc
 from vkcompute.core.device_profile import emulated
@@ -56,3 +59,12 @@ def computes_by_words(gpu: vc.Runtime, dtype: str) -> bool:
     A driver of a CPU compiles functions of them for seconds, so that tests select some.
     """
     return dtype in ("float64", "complex128") and "shaderFloat64" not in gpu.device.features
+
+
+@contextlib.contextmanager
+def skipped_where_missing() -> Iterator[None]:
+    """Skips a test whose module, written by hand, needs a feature that the device lacks."""
+    try:
+        yield
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))

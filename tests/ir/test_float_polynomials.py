@@ -31,14 +31,14 @@ def variables(name: str, seed: int) -> HostArray:
 
 @pytest.mark.parametrize("names", [[*BOUNDS][:6], [*BOUNDS][6:]])
 def test_polynomials_are_as_near_as_float64(gpu: vc.Runtime, names: list[str]) -> None:
-    x = [variables(name, at) for at, name in enumerate(names)]
-    builds = [
-        (lambda b, *x, at=at, name=name: b.append(Op("polynomial", ir.FLOAT64, [x[at]], getattr(FixedPoint, name))),
-         "float64")
-        for at, name in enumerate(names)
-    ]  # fmt: skip
-    for name, given, result in zip(names, x, computed(gpu, x, builds), strict=True):
-        coefficients = [Fraction(number) for number in getattr(FixedPoint, name).coefficients]
+    for at, name in enumerate(names):
+        given = variables(name, at)
+        polynomial = getattr(FixedPoint, name)
+        (result,) = computed(
+            gpu, [given],
+            [(lambda b, x, given=polynomial: b.append(Op("polynomial", ir.FLOAT64, [x], given)), "float64")],
+        )  # fmt: skip
+        coefficients = [Fraction(number) for number in polynomial.coefficients]
         for number, value in zip(given.tolist(), result.tolist(), strict=True):
             exact = sum((c * Fraction(number) ** k for k, c in enumerate(coefficients)), Fraction())
             error = abs(Fraction(value) - exact)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import N_INVOCATIONS, N_SOURCE, SLOTS, functions
+from runtimes import most_buffers
 
 import vkcompute as vc
 from vkcompute import ir
@@ -44,7 +45,15 @@ def truncated(x: HostArray, y: HostArray) -> HostArray:
 
 
 def computed(gpu: vc.Runtime, arguments: Sequence[HostArray], builds: Sequence[tuple[Build, str]]) -> list[HostArray]:
-    """The results, of a dtype each, of functions of a builder and the elements of arrays."""
+    """The results, of a dtype each, of functions of a builder and the elements of arrays.
+
+    As many functions are one kernel as the device binds results beside the arrays.
+    """
+    parts = batches(builds, most_buffers(gpu) - len(arguments))
+    return [result for part in parts for result in _launched(gpu, arguments, part)]
+
+
+def _launched(gpu: vc.Runtime, arguments: Sequence[HostArray], builds: Sequence[tuple[Build, str]]) -> list[HostArray]:
     function = ir.Function("wide", (64, 1, 1))
     inputs = [function.buffer(f"x{at}", ir.SCALARS[host.dtype.name]) for at, host in enumerate(arguments)]
     outputs = [function.buffer(f"out{at}", ir.SCALARS[dtype]) for at, (_, dtype) in enumerate(builds)]

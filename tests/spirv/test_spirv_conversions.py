@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runtimes import skipped_where_missing
 
 import vkcompute as vc
 from vkcompute.glsl import glsl
@@ -112,10 +113,8 @@ def test_doubles_are_rounded_as_in_numpy(gpu: vc.Runtime, function: np.ufunc, wh
 
 def agree(gpu: vc.Runtime, spirv: bytes, x: np.ndarray, target: str, expected: np.ndarray | None = None) -> None:
     out = gpu.zeros(len(x), target)
-    try:
+    with skipped_where_missing():
         gpu.kernel(spirv)(gpu.array(x), out, grid=len(x) // 192)
-    except vc.MissingFeature as missing:
-        pytest.skip(str(missing))
     result, right = out.numpy(), x.astype(target) if expected is None else expected
     np.testing.assert_array_equal(result, right)
     if target == "float64":
