@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from vkcompute import ir, tile
+from vkcompute.blocks.compiler import complex_blocks
 from vkcompute.blocks.compiler.aggregates import OPERATORS, Aggregate
 from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.block_attributes import Method, attribute_of
@@ -45,7 +46,7 @@ from vkcompute.errors import KernelError
 from vkcompute.frontend import statements
 from vkcompute.frontend.desugaring import BUILTIN
 from vkcompute.frontend.evaluator import Evaluator
-from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, call_python, subscript
+from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, NUMBERS_AND_TEXT, call_python, constant, subscript
 from vkcompute.frontend.expressions import name as name_of
 from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import Definition
@@ -57,7 +58,7 @@ from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.type_rules import KernelTypes
-from vkcompute.jit.frontend.values import ArrayValue, Number, is_static
+from vkcompute.jit.frontend.values import ArrayValue, Complex, Number, is_static
 
 
 class BlockCompiler(Context):
@@ -70,6 +71,7 @@ class BlockCompiler(Context):
         bounds: the least and the greatest value of integer arguments, as far as the program states them.
         asserts: False where assertions are removed.
         combination: the function of a reduction or scan that is being built.
+        has_complex: True for a program of the library's own language, which has complex numbers.
     """
 
     programs = "block programs"
@@ -82,7 +84,7 @@ class BlockCompiler(Context):
         self._hold_kernels(Compiler(function, KernelTypes(FLOAT32), self.evaluator, self))
         self._hold_operators(BlockArithmetic(self.builder, self.kernels))
         self.check_bounds = False
-        self.asserts = True
+        self.asserts, self.has_complex = True, False
         self.combination: Any = None  # a `Combination`
         self.divisors: dict[ir.Value, int] = {}
         self.bounds: dict[ir.Value, Interval] = {}
@@ -111,7 +113,7 @@ class BlockCompiler(Context):
         self.joined, self.packed, self.selected = arithmetic.joined, arithmetic.packed, arithmetic.selected
         self.common_type, self.to_common_type = arithmetic.common_type, arithmetic.to_common_type
         self.as_offset, self.offset_type = arithmetic.as_offset, arithmetic.offset_type
-        self.compare, self.unary, self.demand_kind = arithmetic.compare, arithmetic.unary, arithmetic.demand_kind
+        self.demand_kind = arithmetic.demand_kind
         self.truth, self.connected, self.element = arithmetic.truth, arithmetic.connected, arithmetic.element
 
     def describe(self, value: Any) -> str:
@@ -135,6 +137,10 @@ class BlockCompiler(Context):
                 "drop the annotation"
             )
         self.arithmetic.mark_written(array, assigned=assigned)
+
+    def _literal(self, node: ast.Constant) -> Any:
+        """Returns a number or text."""
+        return constant(self.evaluator, node, (*NUMBERS_AND_TEXT, *[complex] * self.has_complex))
 
     def _list(self, node: ast.List) -> tuple[Any, ...]:
         """Returns a list, as a tuple."""
@@ -170,6 +176,9 @@ class BlockCompiler(Context):
 
     def _block_subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluator.value(node.value)
+        if isinstance(base, Complex):
+            entries = self.evaluator.value(node.slice)
+            return Complex([self._with_axes(part, entries, "a block", "use masks and tl.where") for part in base])
         if isinstance(base, Number):
             return self._with_axes(base, self.evaluator.value(node.slice), "a block", "use masks and tl.where")
         if isinstance(base, Pointer):
@@ -208,7 +217,7 @@ class BlockCompiler(Context):
         function = STATEMENTS["print"] if function is print else function
         if isinstance(function, Method):
             args, function = [function.owner, *args], function.function
-        if isinstance(function, FunctionType):
+        if isinstance(function, (FunctionType, type)):
             function = OWN.get(function, function)
         if isinstance(function, BlockFunction):
             with self.builder.at(_Location(self.evaluator, node)):
@@ -238,7 +247,21 @@ class BlockCompiler(Context):
     def binary(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, by the method of a structure if it has one."""
         method = one.methods.get(OPERATORS.get(sign, "")) if isinstance(one, Aggregate) else None
+        if complex_blocks.is_operand(one, other):
+            return complex_blocks.binary(self, sign, one, other)
         return self.arithmetic.binary(sign, one, other) if method is None else self.called(method, [one, other])
+
+    def compare(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`."""
+        if sign not in ("is", "is not") and complex_blocks.is_operand(one, other):
+            return complex_blocks.binary(self, sign, one, other)
+        return self.arithmetic.compare(sign, one, other)
+
+    def unary(self, sign: str, value: Any) -> Any:
+        """Returns `sign value`."""
+        if isinstance(value, Complex) and sign != "not":
+            return complex_blocks.unary(self, sign, value)
+        return self.arithmetic.unary(sign, value)
 
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
         """Calls a function of constants."""
@@ -431,6 +454,7 @@ def _own(method: Callable[[BlockCompiler, Any], Any]) -> Callable[[Evaluator, An
 
 _OWN_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.Attribute: attribute_of,
+    ast.Constant: BlockCompiler._literal,
     ast.Subscript: BlockCompiler._block_subscript,
     ast.List: BlockCompiler._list,
     ast.ListComp: comprehension,
