@@ -53,7 +53,6 @@ from vkcompute.frontend.source import Definition
 from vkcompute.frontend.syntax import UNSUPPORTED
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32
-from vkcompute.ir.intervals import Interval
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import folded
@@ -87,7 +86,7 @@ class BlockCompiler(Context):
         self.asserts, self.has_complex = True, False
         self.combination: Any = None  # a `Combination`
         self.divisors: dict[ir.Value, int] = {}
-        self.bounds: dict[ir.Value, Interval] = {}
+        self.bounds: dict[ir.Value, Any] = {}  # an `Interval`
         self.expressions, self.statements = _EXPRESSIONS, _STATEMENTS
 
     def _hold_kernels(self, kernels: Compiler) -> None:
