@@ -42,30 +42,31 @@ def pair(c: Any, value: Any, part: Scalar, shape: tuple[int, ...]) -> tuple[Valu
 
 def converted(c: Any, value: Any, dtype: Dtype) -> Complex:
     """Returns a number as one of a complex dtype."""
-    return _made(c, pair(c, value, PARTS[dtype.scalar_type], c.shape(value)))
+    return _complex(c, pair(c, value, PARTS[dtype.scalar_type], c.shape(value)))
 
 
 def computed(c: Any, row: ElementFunction, *values: Any) -> Any:
     """Builds a function of the registry of numbers in their common complex type and shape."""
     kind, shape = part_type(c, *values), c.common_shape(*values)
     pairs = [pair(c, value, kind, shape) for value in values]
-    return _made(c, BlockEmitter(c.builder, shape).emit(row, *pairs))
+    result = BlockEmitter(c.builder, shape).emit(row, *pairs)
+    return _complex(c, result) if type(result) is tuple else c.number(result)
 
 
-def _made(c: Any, result: Any) -> Any:
-    """Returns the number of a value, or of a pair of values."""
-    return Complex(map(c.number, result)) if type(result) is tuple else c.number(result)
+def _complex(c: Any, parts: tuple[Value, Value]) -> Complex:
+    """Returns the number of a pair of values."""
+    return Complex(map(c.number, parts))
 
 
 def of_parts(c: Any, real: Any, imag: Any = 0.0) -> Complex:
     """Returns the number that has these real parts, as Python's complex(x, y); one of a complex number is the same."""
     if is_complex(real) or is_complex(imag):
-        if imag != 0.0:
+        if type(imag) is not float or imag != 0:
             raise UnsupportedError(f"complex takes two real parts; got {describe(real)} and {describe(imag)}")
-        kind, shape = part_type(c, real), c.shape(real)
-        return _made(c, pair(c, real, kind, shape))
+        return _complex(c, pair(c, real, part_type(c, real), c.shape(real)))
     kind, shape = part_type(c, real, imag), c.common_shape(real, imag)
-    return _made(c, tuple([pair(c, part, kind, shape)[0] for part in (real, imag)]))
+    one, other = [pair(c, part, kind, shape)[0] for part in (real, imag)]
+    return _complex(c, (one, other))
 
 
 def binary(c: Any, sign: str, one: Any, other: Any) -> Any:
@@ -164,10 +165,11 @@ def is_complex_dtype(dtype: Any) -> bool:
     return isinstance(dtype, Dtype) and dtype in COMPLEX.values()
 
 
+@own
+@block_function
 def conj(c: Any, z: Any) -> Any:
     """The complex conjugate; a real number unchanged."""
     return computed(c, FUNCTIONS["conjugate"], z) if is_complex(z) else z
 
 
-conj = own(block_function(conj))
 OWN[complex] = own(block_function(of_parts))
