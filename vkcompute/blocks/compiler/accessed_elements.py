@@ -28,7 +28,8 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, SCALARS, UINT32, UINT64, Memory, Scalar, Value
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.values import ArrayValue, Number
+from vkcompute.jit.frontend.values import PARTS, ArrayValue, Complex, Number
+from vkcompute.jit.frontend.values import parts_of as parts_of_number
 from vkcompute.tile import shape_of
 
 _NULL = "accesses address 0, where no array is; mask it, or pass the array as an argument"
@@ -161,6 +162,8 @@ def _checked(c: BlockCompiler, elements: AccessedElements) -> AccessedElements:
         end = b.compute("add", index, b.full(b.const(parts_of(array) - 1, kind), shape))
         inside = b.compute("and", inside, in_bounds(c, b.compute("sub", end, lowest), _parameter(c, elements, SPAN)))
     last = b.compute("sub", b.compute("add", lowest, parameter(SPAN)), b.full(b.const(1, kind), shape))
+    if array.element in PARTS:
+        index, lowest, last = (b.compute("shr", x, b.full(b.const(1, kind), shape)) for x in (index, lowest, last))
     message = f"accesses element {{}} of {array.name}, whose elements are {{}} to {{}}; mask it, as mask=offsets < n"
     demand(c, inside, mask, message, index, lowest, last)
     return AccessedElements(array, offsets, inside if mask is None else b.compute("and", mask, inside), window)
@@ -169,14 +172,20 @@ def _checked(c: BlockCompiler, elements: AccessedElements) -> AccessedElements:
 def _parameter(c: BlockCompiler, elements: AccessedElements, what: int) -> Value:
     """Returns a parameter of an array; of the chosen one of several arguments, int32."""
     if elements.window is None:
-        return c.parameter(elements.array, what)
+        return _of_words(c, elements.array, what)
     values = [
-        c.builder.cast(c.parameter(source, what), INT32)
+        c.builder.cast(_of_words(c, source, what), INT32)
         if source.strided or what == SPAN
         else c.builder.const(0, INT32)
         for source in sources_of(elements.array)
     ]
     return selected(c.builder, elements.window, values)
+
+
+def _of_words(c: BlockCompiler, array: ArrayValue, what: int) -> Value:
+    """Returns a parameter of an argument, which counts elements of memory: two for a complex number."""
+    value = c.parameter(array, what)
+    return c.builder.compute("mul", value, c.builder.const(2, value.type)) if array.unit else value  # type: ignore[arg-type]
 
 
 # -- blocks of strided arrays ------------------------------------------------------------------------------------------
@@ -265,9 +274,11 @@ def _access(c: BlockCompiler, elements: AccessedElements, access: Callable[[Memo
     return access(array.memory)
 
 
-def loaded(c: BlockCompiler, elements: AccessedElements, other: Any) -> Number:
+def loaded(c: BlockCompiler, elements: AccessedElements, other: Any) -> Number | Complex:
     """Loads elements; `other` where the mask is False."""
     array, filled = elements.array, None
+    if array.element in PARTS:
+        return _loaded_complex(c, elements, other)
     if elements.mask is not None or isinstance(array, NullValue):
         filled = _repeated(c, c.wrapped(other, array.element), shape_of(elements.offsets.type), "other of a load")
         if isinstance(array, NullValue):
@@ -276,6 +287,23 @@ def loaded(c: BlockCompiler, elements: AccessedElements, other: Any) -> Number:
         return c.number(_joined(c, elements, filled))
     filled = None if filled is None else _converted(c, filled, array.memory.element)
     return c.number(_converted(c, _loaded(c, elements, filled), array.element))
+
+
+def _loaded_complex(c: BlockCompiler, elements: AccessedElements, other: Any) -> Complex:
+    """Loads complex elements, each part by itself."""
+    array, others = elements.array, list[Value | None]([None, None])
+    if elements.mask is not None or isinstance(array, NullValue):
+        others = [*_complex_parts(c, elements, other, "other of a load")]
+    if isinstance(array, NullValue):
+        return Complex(map(c.number, others))  # type: ignore[arg-type]
+    parts = zip(_parts(c, elements), others, strict=True)
+    return Complex([c.number(_loaded(c, part, filled)) for part, filled in parts])
+
+
+def _complex_parts(c: BlockCompiler, elements: AccessedElements, value: Any, what: str) -> list[Value]:
+    """Returns the parts of a number as those of complex elements."""
+    kind, shape = PARTS[elements.array.element], shape_of(elements.offsets.type)
+    return [_repeated(c, c.wrapped(part, kind), shape, what) for part in parts_of_number(value)]
 
 
 def _loaded(c: BlockCompiler, elements: AccessedElements, filled: Value | None) -> Value:
@@ -314,13 +342,15 @@ def _split(c: BlockCompiler, array: ArrayValue, value: Value) -> list[Value]:
 
 def stored_at(c: BlockCompiler, elements: AccessedElements, value: Any) -> None:
     """Stores elements."""
-    array = elements.array
-    numbers = _repeated(c, c.wrapped(value, array.element), shape_of(elements.offsets.type), "value of a store")
+    array, is_wide = elements.array, parts_of(elements.array) > 1
+    if array.element in PARTS:
+        values = _complex_parts(c, elements, value, "value of a store")
+    else:
+        numbers = _repeated(c, c.wrapped(value, array.element), shape_of(elements.offsets.type), "value of a store")
+        values = _split(c, array, numbers) if is_wide else [_converted(c, numbers, array.memory.element)]
     if isinstance(array, NullValue):
         return
     c.mark_written(array)
-    is_wide = parts_of(array) > 1
-    values = _split(c, array, numbers) if is_wide else [_converted(c, numbers, array.memory.element)]
     for part, stored in zip(_parts(c, elements) if is_wide else [elements], values, strict=True):
         _access(c, part, partial(_store, c, part, stored))
 
@@ -358,6 +388,11 @@ def atomic_at(c: BlockCompiler, name: str, elements: AccessedElements, values: t
 def _check_atomic(name: str, array: ArrayValue) -> None:
     """Raises UnsupportedError if the elements have no such atomic operation."""
     kind, has = array.element, f"{array.name} has {OF_SCALAR[array.element]}"
+    if kind in PARTS:
+        pointer = f"{array.name}.to(tl.pointer_type(tl.{OF_SCALAR[PARTS[kind]].long_name}))"
+        raise UnsupportedError(
+            f"atomic {name.replace('_', ' ')} takes real numbers; {has}; take the parts, by {pointer} + 2 * offsets"
+        )
     if kind.kind == "b":
         raise UnsupportedError(f"atomic {name.replace('_', ' ')} takes numbers; {has}; use an array of int32")
     if name in ATOMICS and not ATOMICS[name].takes(kind):

@@ -33,7 +33,7 @@ from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS,
 from vkcompute.ir.function import Op, Push
 from vkcompute.ir.types import SmallFloat, Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, int_type_of, like
+from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, fits, int_type_of, is_complex, like
 from vkcompute.jit.frontend.values import describe as describe_python
 from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
 from vkcompute.tile.types import typed
@@ -80,14 +80,16 @@ class BlockArithmetic:
                 f"this takes numbers; got {describe(value)}; convert it, as address.to(tl.pointer_type(tl.float32)), "
                 "and add offsets to the pointer"
             )
+        if is_complex(value):
+            raise UnsupportedError(f"this takes real numbers; got {describe(value)}; take its parts, z.real and z.imag")
         return element_of(self.kind(value).type)
 
     def shape(self, value: Any) -> tuple[int, ...]:
         """Returns the shape of a value, () for a scalar."""
         if isinstance(value, BlockPointer):
             return value.block.shape
-        if isinstance(value, Pointer):
-            value = value.offset
+        if isinstance(value, (Pointer, Complex)):
+            value = value.offset if isinstance(value, Pointer) else value[0]
         return shape_of(value.kind.type) if isinstance(value, Number) else ()
 
     def number(self, value: Value) -> Number:
@@ -158,6 +160,11 @@ class BlockArithmetic:
             if one.array is not other.array:
                 return self._joined_pointers(*alike)
             one, other = alike
+        if isinstance(one, Complex) is not isinstance(other, Complex):
+            raise UnsupportedError(
+                f"{describe(one)} on one path and {describe(other)} on another; begin with a complex number, as "
+                "tl.zeros(shape, tl.complex64) or x.to(tl.complex64)"
+            )
         if isinstance(one, tuple) and isinstance(other, tuple) and type(one) is type(other) and len(one) == len(other):
             return like(one, [self.joined(*pair) for pair in zip(one, other, strict=True)])
         if isinstance(one, Kind) and isinstance(other, Kind):
@@ -185,6 +192,8 @@ class BlockArithmetic:
         """Returns the device values of a value of this type; constants have none."""
         if isinstance(kind, Pointer) and isinstance(kind.array, ChoiceValue):
             value = as_choice(self.builder, value, kind.array)
+        if isinstance(kind, Complex) and not isinstance(value, Complex):
+            value = value.real, value.imag
         if isinstance(kind, tuple):
             return [part for pair in zip(value, kind, strict=True) for part in self.packed(*pair)]
         return self.kernels.packed(value, kind)
@@ -410,6 +419,8 @@ class BlockArithmetic:
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a scalar: a device value, or a constant. A pointer is true, and None is not."""
         self._refuse_addresses(value)
+        if isinstance(value, Complex):
+            raise UnsupportedError(f"{describe(value)} has no truth value; compare it, as z != 0")
         if isinstance(value, Pointer) and not self.shape(value):
             return True
         if isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n == 1:
@@ -433,7 +444,7 @@ def saturated(value: Any, kind: Scalar) -> Any:
 
 def is_sequence(value: Any) -> bool:
     """True for a tuple or list of a program, as opposed to the named tuples of the compiler."""
-    return isinstance(value, tuple) and not isinstance(value, (*TYPES, *POINTERS))
+    return isinstance(value, tuple) and not isinstance(value, (*TYPES, *POINTERS, Complex))
 
 
 def describe_dynamic(*values: Any) -> str:
@@ -474,6 +485,8 @@ def describe(value: Any) -> str:
         return repr(value)
     if isinstance(value, List):
         return f"a list of {len(value)}"
+    if isinstance(value, Complex):
+        return f"a complex number whose parts are {describe(value[0])}"
     kind = value.kind if isinstance(value, Number) else value
     if isinstance(kind, Kind) and isinstance(kind.type, Block):
         return f"a block of {OF_SCALAR[kind.type.element]}{list(kind.type.shape)}"

@@ -8,6 +8,7 @@ from types import ModuleType, NoneType
 from typing import Any
 
 from vkcompute import ir, tile
+from vkcompute.blocks.compiler import complex_blocks
 from vkcompute.blocks.compiler.aggregates import Aggregate
 from vkcompute.blocks.compiler.arithmetic import List, describe, is_sequence
 from vkcompute.blocks.compiler.functions import DESCRIPTOR_METHODS, METHODS, PACKAGES, REMEDIES
@@ -31,7 +32,7 @@ from vkcompute.compiled.captured import PLAIN
 from vkcompute.frontend.constants import is_named
 from vkcompute.frontend.expressions import attribute
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.jit.frontend.values import Number
+from vkcompute.jit.frontend.values import Complex, Number
 
 _OF_POINTERS = (
     "store",
@@ -56,6 +57,8 @@ def attribute_of(c: Any, node: ast.Attribute) -> Any:
         return base
     if isinstance(base, Number):
         return _of_block(c, base, name)
+    if isinstance(base, Complex):
+        return _of_complex(c, base, name)
     if isinstance(base, POINTERS):
         return _of_pointer(c, base, name)
     if isinstance(base, Aggregate) and name in base.methods:
@@ -146,3 +149,18 @@ def _of_block(c: Any, base: Number, name: str) -> Any:
     if name in METHODS:
         return Method(METHODS[name], base)
     raise UnsupportedError(f"{describe(base)} has no attribute {name}; it has dtype, shape, T and {', '.join(METHODS)}")
+
+
+def _of_complex(c: Any, base: Complex, name: str) -> Any:
+    """Returns an attribute of a complex number: the methods of real ones that take it, and conj()."""
+    methods = {method: function for method, function in METHODS.items() if function.emit_complex is not None}
+    methods |= dict.fromkeys(("conj", "conjugate"), complex_blocks.conj)
+    attribute = complex_blocks.attribute(c, base, name)
+    if attribute is not None:
+        return attribute
+    if name == "T":
+        return METHODS["trans"].expand(c, [base], {})
+    if name not in methods:
+        has = ", ".join(("real", "imag", "dtype", "shape", "T", *methods))
+        raise UnsupportedError(f"{describe(base)} has no attribute {name}; it has {has}")
+    return Method(methods[name], base)

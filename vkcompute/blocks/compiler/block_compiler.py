@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from vkcompute import ir, tile
+from vkcompute.blocks.compiler import complex_blocks
 from vkcompute.blocks.compiler.aggregates import OPERATORS, Aggregate
 from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.block_attributes import Method, attribute_of
@@ -51,19 +52,18 @@ from vkcompute.errors import KernelError
 from vkcompute.frontend import statements
 from vkcompute.frontend.desugaring import BUILTIN
 from vkcompute.frontend.evaluator import Evaluator
-from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, call_python, subscript
+from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, NUMBERS_AND_TEXT, call_python, constant, subscript
 from vkcompute.frontend.expressions import name as name_of
 from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import Definition
 from vkcompute.frontend.syntax import UNSUPPORTED
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, Scalar, Value
-from vkcompute.ir.intervals import Interval
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.type_rules import KernelTypes
-from vkcompute.jit.frontend.values import ArrayValue, Number, fits, is_static
+from vkcompute.jit.frontend.values import ArrayValue, Complex, Number, fits, is_static
 
 
 class BlockCompiler(Context):
@@ -77,6 +77,7 @@ class BlockCompiler(Context):
         asserts: False where assertions are removed.
         combination: the function of a reduction or scan that is being built.
         declared: functions, and their variables that are annotated as tl.constexpr before they are assigned.
+        has_complex: True for a program of the library's own language, which has complex numbers.
     """
 
     programs = "block programs"
@@ -89,11 +90,11 @@ class BlockCompiler(Context):
         self._hold_kernels(Compiler(function, KernelTypes(FLOAT32), self.evaluator, self))
         self._hold_operators(BlockArithmetic(self.builder, self.kernels))
         self.check_bounds = False
-        self.asserts = True
+        self.asserts, self.has_complex = True, False
         self.combination: Any = None  # a `Combination`
         self.declared = set[tuple[FunctionType, str]]()
         self.divisors: dict[ir.Value, int] = {}
-        self.bounds: dict[ir.Value, Interval] = {}
+        self.bounds: dict[ir.Value, Any] = {}  # an `Interval`
         self.expressions, self.statements = _EXPRESSIONS, _STATEMENTS
 
     def _hold_kernels(self, kernels: Compiler) -> None:
@@ -194,6 +195,10 @@ class BlockCompiler(Context):
             )
         self.arithmetic.mark_written(array, assigned=assigned)
 
+    def _literal(self, node: ast.Constant) -> Any:
+        """Returns a number or text."""
+        return constant(self.evaluator, node, (*NUMBERS_AND_TEXT, *[complex] * self.has_complex))
+
     def _list(self, node: ast.List) -> tuple[Any, ...]:
         """Returns a list, as a tuple."""
         return List([item for elt in node.elts for item in self.evaluator.unpacked(elt)])
@@ -202,6 +207,9 @@ class BlockCompiler(Context):
 
     def _block_subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluator.value(node.value)
+        if isinstance(base, Complex):
+            entries = self.evaluator.value(node.slice)
+            return Complex([self._with_axes(part, entries, "a block", "use masks and tl.where") for part in base])
         if isinstance(base, Number):
             return self._with_axes(base, self.evaluator.value(node.slice), "a block", "use masks and tl.where")
         if isinstance(base, Pointer):
@@ -240,7 +248,7 @@ class BlockCompiler(Context):
         function = STATEMENTS["print"] if function is print else function
         if isinstance(function, Method):
             args, function = [function.owner, *args], function.function
-        if isinstance(function, FunctionType):
+        if isinstance(function, (FunctionType, type)):
             function = OWN.get(function, function)
         if isinstance(function, BlockFunction):
             with self.builder.at(_Location(self.evaluator, node)):
@@ -270,10 +278,14 @@ class BlockCompiler(Context):
     def binary(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, by the method of a structure if it has one."""
         method = one.methods.get(OPERATORS.get(sign, "")) if isinstance(one, Aggregate) else None
+        if complex_blocks.is_operand(one, other):
+            return complex_blocks.binary(self, sign, one, other)
         return self.arithmetic.binary(sign, one, other) if method is None else self.called(method, [one, other])
 
     def compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`. Beside a block, a constant has the type of a variable if that may be wider."""
+        if sign not in ("is", "is not") and complex_blocks.is_operand(one, other):
+            return complex_blocks.binary(self, sign, one, other)
         if is_sequence(one) and is_sequence(other) and sign not in ("==", "!=") and self.is_users():
             raise UnsupportedError(f"tuples are compared by == and !=; got {sign}; compare their items")
         for typed, plain in ((one, other), (other, one)):
@@ -286,6 +298,8 @@ class BlockCompiler(Context):
 
     def unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`. In programs of users, the negative of a float is that of Triton: 0 - x."""
+        if isinstance(value, Complex) and sign != "not":
+            return complex_blocks.unary(self, sign, value)
         is_float = isinstance(value, Number) and self.element_type(value).kind == "f"
         if sign == "-" and is_float and self.is_users():
             return self.binary("-", 0.0, value)
@@ -476,6 +490,7 @@ def _own(method: Callable[[BlockCompiler, Any], Any]) -> Callable[[Evaluator, An
 
 _OWN_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.Attribute: attribute_of,
+    ast.Constant: BlockCompiler._literal,
     ast.Subscript: BlockCompiler._block_subscript,
     ast.List: BlockCompiler._list,
     ast.ListComp: comprehension,

@@ -10,6 +10,7 @@ from typing import Any
 from vkcompute.compiled.arguments import bind
 from vkcompute.errors import IrError, KernelError
 from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend.values import is_complex
 
 METHODS: dict[str, BlockFunction] = {}
 """Functions that are also methods of blocks, by name."""
@@ -41,11 +42,13 @@ REMEDIES: dict[str, str] = {
 class BlockFunction:
     """A function of the block language.
 
-    Args:
+    Attributes:
         emit: builds the call, given the compiler and the arguments.
+        emit_complex: builds it if one of the arguments is complex; None for functions of real numbers only.
     """
 
     __name__: str
+    emit_complex: Callable[..., Any] | None = None
 
     def __init__(self, emit: Callable[..., Any]) -> None:
         functools.update_wrapper(self, emit)
@@ -63,8 +66,13 @@ class BlockFunction:
             bound = bind(self.__signature__, args, named)
         except TypeError as error:
             raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
+        emit: Callable[..., Any] | None = self.emit
+        if any(map(_has_complex, (*bound.args, *bound.kwargs.values()))):
+            emit = self.emit_complex
+        if emit is None:
+            raise UnsupportedError(f"tl.{self.__name__} takes no complex numbers; take the parts, z.real and z.imag")
         try:
-            return self.emit(compiler, *bound.args, **bound.kwargs)
+            return emit(compiler, *bound.args, **bound.kwargs)
         except IrError as error:
             raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
 
@@ -76,6 +84,11 @@ class BlockFunction:
 
     def __repr__(self) -> str:
         return f"<function tl.{self.__name__}>"
+
+
+def _has_complex(value: Any) -> bool:
+    """True for a complex number, and for a tuple that has one."""
+    return is_complex(value) or (isinstance(value, tuple) and any(map(_has_complex, value)))
 
 
 def block_function(emit: Callable[..., Any]) -> BlockFunction:

@@ -14,7 +14,7 @@ import numpy as np
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS, Memory, Scalar
 from vkcompute.ir.types import FLOAT8_E4B15, SmallFloat
-from vkcompute.jit.frontend.values import ArrayValue
+from vkcompute.jit.frontend.values import PARTS, ArrayValue
 from vkcompute.tile import Block
 
 _NAMES = {
@@ -36,6 +36,7 @@ FLOAT8 = {
     "float8e5b16": SCALARS["float8_e5m2fnuz"],
 }
 """Floats of 8 bits, which are loaded, stored, converted and multiplied as matrices, and not computed with."""
+_TYPES = {**{name: SCALARS[scalar] for name, scalar in _NAMES.items()}, **FLOAT8} | {kind.name: kind for kind in PARTS}
 _SHORT = {name: name.replace("float", "fp") for name in (*_NAMES, *FLOAT8)} | {"bfloat16": "bf16"}
 _LONG = {short: name for name, short in _SHORT.items()}
 
@@ -46,6 +47,7 @@ class DtypeKind(Enum):
     BOOLEAN = 0
     INTEGRAL = 1
     FLOATING = 2
+    COMPLEX = 3
 
 
 class _Name(NamedTuple):
@@ -80,8 +82,7 @@ class Dtype(_Name):
     @property
     def scalar_type(self) -> Scalar:
         """The type in `ir/`."""
-        name = self.long_name
-        return FLOAT8[name] if name in FLOAT8 else SCALARS[_NAMES[name]]
+        return _TYPES[self.long_name]
 
     @property
     def primitive_bitwidth(self) -> int:
@@ -129,7 +130,7 @@ class Dtype(_Name):
 
     def is_int(self) -> bool:
         """True for integers, int1 included."""
-        return not self.is_floating()
+        return self.scalar_type.kind in "iub"
 
     def is_int_signed(self) -> bool:
         """True for signed integers."""
@@ -147,8 +148,8 @@ class Dtype(_Name):
 
     def kind(self) -> DtypeKind:
         """Returns the kind, `dtype.KIND.INTEGRAL` for instance."""
-        kind = self.scalar_type.kind
-        return DtypeKind.BOOLEAN if kind == "b" else DtypeKind.FLOATING if kind == "f" else DtypeKind.INTEGRAL
+        kinds = {"b": DtypeKind.BOOLEAN, "f": DtypeKind.FLOATING, "c": DtypeKind.COMPLEX}
+        return kinds.get(self.scalar_type.kind, DtypeKind.INTEGRAL)
 
     def is_(self, name: str) -> bool:
         """True for the dtype of a short name, as "fp32", "bf16", "int1" or "bool"."""
@@ -225,8 +226,10 @@ class DescriptorType(NamedTuple):
 
 DTYPES = {name: Dtype(name) for name in (*_NAMES, *FLOAT8)}
 """The dtypes by name."""
-OF_SCALAR = {dtype.scalar_type: dtype for dtype in DTYPES.values()}
-_OF_NAME = {str(scalar): dtype for scalar, dtype in OF_SCALAR.items()}
+COMPLEX = {kind.name: Dtype(kind.name) for kind in PARTS}
+"""The dtypes of complex numbers by name. Only programs of the library's own language have them."""
+_OF_NAME = {str(dtype.scalar_type): dtype for dtype in DTYPES.values()}
+OF_SCALAR = {dtype.scalar_type: dtype for dtype in (*DTYPES.values(), *COMPLEX.values())}
 
 
 def dtype_of(dtype: Any) -> Dtype | None:
@@ -480,11 +483,11 @@ def scalar_of(dtype: Any) -> Scalar:
         UnsupportedError: it is none.
     """
     dtype = dtype.element_ty if isinstance(dtype, BlockType) else dtype
-    if isinstance(dtype, Dtype):
+    if isinstance(dtype, Dtype) and dtype not in COMPLEX.values():
         return dtype.scalar_type
     if isinstance(dtype, PointerType):
         raise UnsupportedError(
             "an integer is no pointer here: a program reaches the arrays that are its arguments only; pass "
             "triton.PointerTable(arrays), and load their addresses from it"
         )
-    raise UnsupportedError(f"a dtype is one of tl's, as tl.float32; got {dtype!r}")
+    raise UnsupportedError(f"this takes a dtype of real numbers, as tl.float32; got {dtype!r}")

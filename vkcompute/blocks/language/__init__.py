@@ -11,6 +11,7 @@ import builtins
 
 from vkcompute.blocks.compiler import types
 from vkcompute.blocks.compiler.block_loops import LoopRange
+from vkcompute.blocks.compiler.complex_blocks import conj as conj
 from vkcompute.blocks.compiler.types import DTYPES
 from vkcompute.blocks.language import math as math
 from vkcompute.blocks.language.block_pointers import (
@@ -163,6 +164,7 @@ range, static_range = LoopRange("range"), LoopRange("static_range")
 int1, int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (1, 8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
 bfloat16 = DTYPES["bfloat16"]
+complex64, complex128 = types.COMPLEX.values()  # not of Triton, so that no * imports them
 float16, float32, float64 = (DTYPES[f"float{bits}"] for bits in (16, 32, 64))
 float8e4b15, float8e4nv, float8e4b8, float8e5, float8e5b16 = (DTYPES[name] for name in types.FLOAT8)
 pi32_t, block_type, tensor, tensor_descriptor = types.PointerType(int32), types.BlockType, Number, types.Descriptor

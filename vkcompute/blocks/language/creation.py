@@ -8,11 +8,12 @@ import numpy as np
 
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.complex_blocks import by_parts, converted, is_complex_dtype, own
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.compiler.types import scalar_of
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32
-from vkcompute.jit.frontend.values import Number
+from vkcompute.jit.frontend.values import Complex, Number
 
 MOST_ELEMENTS = 1 << 20  # as in Triton
 
@@ -65,6 +66,7 @@ def arange(c: BlockCompiler, start: Any, end: Any) -> Any:
     return c.number(c.builder.arange(start, end))
 
 
+@own
 @block_function
 def full(c: BlockCompiler, shape: Any, value: Any, dtype: Any) -> Any:
     """A block whose elements are all one scalar."""
@@ -72,21 +74,28 @@ def full(c: BlockCompiler, shape: Any, value: Any, dtype: Any) -> Any:
         raise UnsupportedError(
             f"the value of tl.full is a scalar; got {describe(value)}; write tl.broadcast_to(x, shape)"
         )
+    if is_complex_dtype(dtype):
+        parts = converted(c, value, dtype)
+        return Complex([c.number(c.builder.full(part.value, checked_shape(shape))) for part in parts])
     return c.number(c.builder.full(c.cast(value, scalar_of(dtype)), checked_shape(shape)))
 
 
 @block_function
 def zeros(c: BlockCompiler, shape: Any, dtype: Any) -> Any:
     """A block of zeros."""
+    if is_complex_dtype(dtype):
+        return full.emit(c, shape, 0, dtype)
     return c.number(c.builder.full(c.builder.const(0, scalar_of(dtype)), checked_shape(shape)))
 
 
+@by_parts
 @block_function
 def zeros_like(c: BlockCompiler, input: Any) -> Any:
     """A block of zeros of the shape and dtype of another."""
     return c.number(c.builder.full(c.builder.const(0, c.element_type(input)), c.shape(input)))
 
 
+@by_parts
 @block_function
 def to_tensor(c: BlockCompiler, x: Any) -> Any:
     """A Python number as a scalar of the device; other values are unchanged."""

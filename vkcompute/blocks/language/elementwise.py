@@ -10,6 +10,14 @@ from vkcompute.blocks.compiler import functions
 from vkcompute.blocks.compiler.accessed_elements import offsets_of
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.complex_blocks import (
+    converted,
+    is_complex_dtype,
+    of_row,
+    own,
+    pair,
+    part_type,
+)
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, NullValue, Pointer, PointerType, scalar_of
 from vkcompute.blocks.language.addresses import pointed
@@ -17,13 +25,14 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT32, UINT64, Constant, Memory, Scalar, Value
 from vkcompute.ir.function import Op
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.values import Number
+from vkcompute.jit.frontend.values import PARTS, Complex, Number, is_complex
 from vkcompute.operations import FUNCTIONS, ElementFunction, host
 from vkcompute.operations import recording as recordings
 from vkcompute.tile import BFLOAT16, shape_of
 from vkcompute.tile.builder import BlockEmitter
 
 
+@own
 @method
 @block_function
 def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Any:
@@ -32,12 +41,14 @@ def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = Non
         return pointed(input, dtype)
     if isinstance(input, Pointer):
         return _repointed(input, dtype)
+    if is_complex_dtype(dtype) and not bitcast:
+        return converted(c, input, dtype)
     null = _null_pointer(c, input, dtype) if isinstance(dtype, PointerType) else None
     if null is not None:
         return null
     kind, input = scalar_of(dtype), c.as_tensor(input)
     if not isinstance(input, Number):
-        return c.number(c.cast(input, kind))
+        return c.number(c.cast(input, kind))  # which refuses complex numbers
     if bitcast:
         return c.number(c.builder.bitcast(input.value, kind))
     _check_conversion(c, input, kind, fp_downcast_rounding)
@@ -79,11 +90,16 @@ def _repointed(pointer: Pointer, dtype: Any) -> Pointer:
     if not isinstance(dtype, PointerType):
         raise UnsupportedError(f"{describe(pointer)} becomes a tl.pointer_type; got {dtype}")
     before, element = pointer.array.element, dtype.element_ty.scalar_type
-    own = pointer.array.memory.element
-    if (BOOL in (before, element) and before is not element) or own.bits > element.bits:
+    stored = pointer.array.memory.element
+    if (BOOL in (before, element) and before is not element) or stored.bits > element.bits:
         raise UnsupportedError(
             f"elements of a pointer keep their size, or take a wider type; got {OF_SCALAR[before]} and "
             f"{OF_SCALAR[element]}; pass a view of the array, as x.view(torch.{element.name})"
+        )
+    if element in PARTS and stored is not PARTS[element]:
+        raise UnsupportedError(
+            f"a pointer to {OF_SCALAR[element]} is one to an array of its parts, {OF_SCALAR[PARTS[element]]}; got "
+            f"{describe(pointer)}, of {OF_SCALAR[stored]}; pass a view of the array, as x.view(dtype)"
         )
     if pointer.entry is not None and before.bits != element.bits:
         raise UnsupportedError(
@@ -104,16 +120,21 @@ def _null_pointer(c: BlockCompiler, address: Any, dtype: PointerType) -> Pointer
     return Pointer(array, 0, zeros)
 
 
-cast = block_function(to.emit)
+cast = own(block_function(to.emit))
 cast.__name__ = "cast"
 method(cast)
 
 
+@own
 @block_function
 def where(c: BlockCompiler, condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition is True, else `y`; both are computed."""
     if isinstance(x, Pointer) and isinstance(y, Pointer):
         return _chosen(c, condition, x, y)
+    if is_complex(x) or is_complex(y):
+        part = part_type(c, x, y)
+        pairs = zip(*[pair(c, value, part, c.shape(value)) for value in (x, y)], strict=True)
+        return Complex([where.emit(c, condition, *map(c.number, numbers)) for numbers in pairs])
     kind = c.common_type(x, y)
     shape = c.common_shape(condition, x, y)
     one, other = (c.spread(c.cast(operand, kind.type), shape) for operand in (x, y))
@@ -235,7 +256,7 @@ def real_function(name: str, row: ElementFunction | None = None, *, is_method: b
             return emitted(c, made.name, *_floats(c, name, x, y))
 
     emit.__name__, emit.__doc__ = name, f"{made.meaning}; of floats.".capitalize()
-    function = block_function(emit)
+    function = of_row(block_function(emit), made)
     return method(function) if made.arity == 1 and is_method else function
 
 
@@ -243,6 +264,7 @@ _ROWS = {name: row for row in FUNCTIONS.values() for name in row.blocks}
 functions.OWN |= {own: real_function(name, FUNCTIONS[name], is_method=False) for name, own in host.OWN.items()}
 
 
+@partial(of_row, row=FUNCTIONS["absolute"])
 @method
 @block_function
 def abs(c: BlockCompiler, x: Any) -> Any:
@@ -281,6 +303,7 @@ def fdiv(c: BlockCompiler, x: Any, y: Any, ieee_rounding: Any = False, approx: A
     return c.number(c.builder.compute("div", one, other))
 
 
+@own
 @block_function
 def div_rn(c: BlockCompiler, x: Any, y: Any) -> Any:
     """x / y, rounded to nearest even."""
@@ -338,7 +361,7 @@ def _operator(name: str, sign: str) -> Any:
         return c.binary(sign, x, y)
 
     emit.__name__, emit.__doc__ = name, f"x {sign} y."
-    return block_function(emit)
+    return own(block_function(emit))
 
 
 add, sub, mul = _operator("add", "+"), _operator("sub", "-"), _operator("mul", "*")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkcompute.blocks.compiler.arithmetic import describe
+from vkcompute.blocks.compiler.arithmetic import describe, is_sequence
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.language.joining import join, split
@@ -36,7 +36,7 @@ def map_elementwise(c: BlockCompiler, scalar_fn: Any, *args: Any, pack: Any = 1)
 def _results(c: BlockCompiler, function: Any, numbers: Sequence[Value]) -> list[Number]:
     """Returns the results of a function of scalars."""
     returned = c.called(function, [c.number(value) for value in numbers])
-    results = returned if isinstance(returned, tuple) else (returned,)
+    results = returned if is_sequence(returned) else (returned,)
     return [c.number(c.cast(result, c.common_type(result).type)) for result in results]
 
 

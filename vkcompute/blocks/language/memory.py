@@ -15,6 +15,7 @@ from vkcompute.blocks.compiler.accessed_elements import (
 )
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.complex_blocks import own
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.refusals import check_choices
 from vkcompute.blocks.compiler.types import OF_SCALAR, BlockPointer, Pointer, TableValue
@@ -37,6 +38,7 @@ def _unmasked(**given: Any) -> None:
             raise UnsupportedError(f"a block pointer takes boundary_check in place of {name}")
 
 
+@own
 @block_function
 def load(
     c: BlockCompiler,
@@ -63,6 +65,7 @@ def load(
     return loaded(c, elements_at(c, pointer, mask, "load"), 0 if other is None else other)
 
 
+@own
 @method
 @block_function
 def store(

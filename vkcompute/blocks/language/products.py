@@ -7,14 +7,17 @@ from typing import Any
 
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.complex_blocks import own, pair, part_type
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.compiler.refusals import check_choices
 from vkcompute.blocks.compiler.types import OF_SCALAR, scalar_of
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, Scalar, Value
+from vkcompute.jit.frontend.values import Complex, is_complex
 from vkcompute.tile import BFLOAT16
 
 
+@own
 @block_function
 def dot(
     c: BlockCompiler,
@@ -34,6 +37,8 @@ def dot(
     asked for.
     """
     check_choices(input_precision=input_precision)
+    if any(map(is_complex, (input, other, acc))):
+        return _complex_product(c, input, other, acc, out_dtype)
     one, two = c.shape(input), c.shape(other)
     if len(one) < 2 or len(one) != len(two) or one[-1] != two[-2] or one[:-2] != two[:-2]:
         raise UnsupportedError(
@@ -54,6 +59,19 @@ def dot(
     start = c.builder.full(c.builder.const(0, wide), shape) if acc is None else c.builder.cast(acc.value, wide)
     product = c.builder.dot(*[_stacked(c, value, len(shape)) for value in (input.value, other.value, start)])
     return c.number(c.builder.cast(c.builder.reshape(product, shape), sums))
+
+
+def _complex_product(c: BlockCompiler, input: Any, other: Any, acc: Any, out_dtype: Any) -> Complex:
+    """Returns the product of complex blocks, by four of their parts."""
+    if out_dtype is not None:
+        raise UnsupportedError("tl.dot of complex blocks takes no out_dtype; write tl.dot(a, b).to(dtype)")
+    given = [value for value in (input, other, acc) if value is not None]
+    kind = part_type(c, *given)
+    parts = [map(c.number, pair(c, value, kind, c.shape(value))) for value in given]
+    (a, b), (x, y), *rest = parts
+    re, im = rest[0] if rest else (None, None)
+    real = dot.emit(c, a, x, re)
+    return Complex([dot.emit(c, c.unary("-", b), y, real), dot.emit(c, b, x, dot.emit(c, a, y, im))])
 
 
 def _sums(c: BlockCompiler, kind: Scalar, acc: Any, out_dtype: Any) -> Scalar:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.blocks.compiler.arithmetic import describe
+from vkcompute.blocks.compiler.arithmetic import describe, is_sequence
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.combination import Combination, Failure, failed
+from vkcompute.blocks.compiler.complex_blocks import by_parts
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import scalar_of
 from vkcompute.blocks.language.elementwise import emitted
@@ -86,6 +87,7 @@ def _reduced_bits(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, name:
     return c.number(c.builder.cast(result.value, kind))
 
 
+@by_parts
 @method
 @block_function
 def sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> Any:
@@ -194,7 +196,7 @@ def _user_function(
     def combine(one: Sequence[Value], other: Sequence[Value]) -> list[Value]:
         args = [c.number(value) for value in (*one, *other)]
         returned = c.called(function, args)
-        results = returned if isinstance(returned, tuple) else (returned,)
+        results = returned if is_sequence(returned) else (returned,)
         if len(results) != n:
             raise UnsupportedError(f"the function returns {n} values, as many as it combines; got {len(results)}")
         return [c.cast(result, element_of(of.type)) for result, of in zip(results, one, strict=True)]
@@ -277,6 +279,7 @@ def _scanned(c: BlockCompiler, input: Any, axis: Any, reverse: Any, code: str, w
     return c.number(scanned)
 
 
+@by_parts
 @method
 @block_function
 def cumsum(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None) -> Any:

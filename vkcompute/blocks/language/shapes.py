@@ -11,11 +11,13 @@ import numpy as np
 
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.complex_blocks import by_parts, own
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.blocks.language.creation import checked_shape
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Value
+from vkcompute.jit.frontend.values import is_complex
 from vkcompute.tile import shape_of
 
 
@@ -57,6 +59,7 @@ def _of_pointers(emit: Callable[..., Any]) -> Callable[..., Any]:
     return applied
 
 
+@by_parts
 @method
 @block_function
 @_of_pointers
@@ -74,11 +77,12 @@ def reshape(c: BlockCompiler, input: Any, *shape: Any, can_reorder: Any = False)
     return c.number(c.builder.reshape(elements, wanted))
 
 
-view = block_function(reshape.emit)
+view = by_parts(block_function(reshape.emit))
 view.__name__ = "view"
 method(view)
 
 
+@by_parts
 @method
 @block_function
 @_of_pointers
@@ -88,6 +92,7 @@ def ravel(c: BlockCompiler, x: Any) -> Any:
     return c.number(c.builder.reshape(elements, (int(np.prod(shape_of(elements.type))),)))
 
 
+@by_parts
 @method
 @block_function
 @_of_pointers
@@ -104,6 +109,7 @@ def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
     return c.number(c.builder.reshape(as_block(c, input), tuple(shape)))
 
 
+@by_parts
 @method
 @block_function
 @_of_pointers
@@ -113,13 +119,17 @@ def broadcast_to(c: BlockCompiler, input: Any, *shape: Any) -> Any:
     return c.number(c.spread(c.cast(input, c.element_type(input)), wanted))
 
 
+@own
 @block_function
 def broadcast(c: BlockCompiler, input: Any, other: Any) -> Any:
     """Repeats two blocks to their common shape."""
     shape = c.common_shape(input, other)
+    if any(map(is_complex, (input, other))):
+        return tuple([broadcast_to.expand(c, [operand, shape], {}) for operand in (input, other)])
     return tuple([c.number(c.spread(c.cast(operand, c.element_type(operand)), shape)) for operand in (input, other)])
 
 
+@by_parts
 @method
 @block_function
 @_of_pointers
@@ -132,6 +142,7 @@ def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     return c.number(c.builder.permute(as_block(c, input), tuple(order)))
 
 
+@by_parts
 @method
 @block_function
 @_of_pointers
@@ -145,6 +156,7 @@ def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     return c.number(c.builder.permute(as_block(c, input), (*range(n - 2), n - 1, n - 2)))
 
 
+@by_parts
 @block_function
 @_of_pointers
 def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
@@ -155,5 +167,5 @@ def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
     return c.number(c.builder.reshape(x.value, (*shape[:at], *shape[at + 1 :])))
 
 
-unsqueeze = block_function(lambda c, x, dim: expand_dims.emit(c, x, dim))
+unsqueeze = by_parts(block_function(lambda c, x, dim: expand_dims.emit(c, x, dim)))
 unsqueeze.__name__, unsqueeze.__doc__ = "unsqueeze", "Inserts an axis of length 1."

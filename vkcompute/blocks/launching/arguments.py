@@ -14,11 +14,12 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.blocks.compiler.types import DTYPES, Constexpr, Dtype
 from vkcompute.blocks.launching.build import DIVISOR, ArrayType, IntType, TableType
-from vkcompute.compiled.arguments import bound, kind_of_number, remedy, suggestion
+from vkcompute.compiled.arguments import bound, kind_of_number, refuse_complex, remedy, suggestion
 from vkcompute.compiled.composites import Forms, leaf_names
 from vkcompute.ir import BOOL
 
 N_WARPS = 4
+_MOST_COMPLEX = 1 << 30
 OPTIONS = (
     "num_warps", "debug", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "sanitize_overflow", "extern_libs",
     "launch_pdl", "launch_cooperative_grid", "ir_override", "waves_per_eu", "matrix_instr_nonkdim", "kpack",
@@ -66,6 +67,7 @@ class Parameters:
         constexprs: for each, True if it is annotated as tl.constexpr.
         dtypes: for each, the dtype that it is annotated with; None for another annotation.
         forms: those of the arguments, if these parameters are for their leaves (see `of_leaves`); else None.
+        has_complex: True for a program of the library's own language, which has complex numbers.
         unspecialized: for each, True if its ints are not constant if 1, and have no known divisor.
 
     Args:
@@ -80,7 +82,9 @@ class Parameters:
         *,
         unspecialized: Iterable[str | int] = (),
         unaligned: Iterable[str | int] = (),
+        has_complex: bool = False,
     ) -> None:
+        self.has_complex = has_complex
         self.name, self._signature, self.names = name, signature, list(signature.parameters)
         given, n = {*map(self._position, unspecialized)}, len(self.names)
         self.unspecialized = [at in given for at in range(n)]
@@ -141,6 +145,8 @@ class Parameters:
             else:
                 kind = typed(arg)
                 kind = number_type(arg, self.names[at]) if kind is None else kind
+                if isinstance(kind, ArrayType):
+                    self._check_complex(arg)
                 dtype = self.dtypes[at]
                 if dtype is not None and not isinstance(kind, (ArrayType, TableType)):
                     kind = _annotated(dtype, arg, self.names[at])
@@ -148,6 +154,18 @@ class Parameters:
                     kind = kind._replace(divisor=1)
                 signature[at] = kind._replace(element=elements[at]) if at in elements else kind
         return constants, signature
+
+    def _check_complex(self, array: Any) -> None:
+        """Raises an error for complex numbers in a program without these, or too many."""
+        if array.dtype.kind != "c":
+            return
+        if not self.has_complex:
+            refuse_complex(array)
+        if array.size >= _MOST_COMPLEX:
+            raise ValueError(
+                f"an array of complex numbers has fewer than {_MOST_COMPLEX} in a block program, whose offsets count "
+                f"the parts in int32; got {array.size}; pass parts of it"
+            )
 
     def is_narrow(self, at: int) -> bool:
         """True if an argument's dtype is narrower than the number that is passed: its range is checked in Python."""
@@ -271,6 +289,8 @@ def _annotated(dtype: Dtype, arg: Any, name: str) -> Any:
     scalar, arg = dtype.scalar_type, arg.value if changes else arg
     if scalar is BOOL:
         return bool
+    if scalar.kind == "c":
+        raise TypeError(f"{name} is annotated as tl.{dtype.long_name}; pass the parts, {name}.real and {name}.imag")
     if scalar.kind == "f":
         return dtype.long_name
     if not isinstance(arg, (int, np.integer)):
@@ -295,6 +315,8 @@ def exact_key(value: Any) -> Any:
     kind = type(value)
     if isinstance(value, (float, np.floating)):
         return kind, float(value).hex()
+    if isinstance(value, complex):
+        return kind, exact_key(value.real), exact_key(value.imag)
     if kind is Constexpr:
         return kind, exact_key(value.value)
     return (kind, *map(exact_key, value)) if isinstance(value, tuple) else (kind, value)

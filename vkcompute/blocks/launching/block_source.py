@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vkcompute.blocks.launching.arguments import Parameters
-from vkcompute.blocks.launching.build import FOLDERS, BlockOptions, build, lowered, specialize
+from vkcompute.blocks.launching.build import FOLDERS, BlockOptions, Built, build, lowered, specialize
 from vkcompute.code_version import code_version
 from vkcompute.compiled.launches import Compiled
 from vkcompute.compiled.specialization import Specialization
@@ -31,21 +31,29 @@ class BlockSource:
 
     def __init__(self, definition: Definition, constants: Mapping[int, Any], parameters: Parameters) -> None:
         self._definition, self._constants, self._forms = definition, constants, parameters.forms
+        self._has_complex = parameters.has_complex
         self.name, self.origin = parameters.name, PythonOrigin([definition.function])
 
     def specialize(self, signature: Sequence[tuple[int, Any]], options: BlockOptions) -> Specialization:
         """Compiles the program for types by the position of the argument."""
-        return specialize(self._definition, self._constants, dict(signature), options, self._forms)
+        return specialize(
+            self._definition, self._constants, dict(signature), options, self._forms, has_complex=self._has_complex
+        )
 
     def function(self, signature: Sequence[tuple[int, Any]], options: BlockOptions) -> Function:
         """Returns the optimized function that a program is lowered from."""
-        built = build(self._definition, self._constants, dict(signature), options, self._forms)
+        built = self._built(signature, options)
         return lowered(self._definition, built, options).function
+
+    def _built(self, signature: Sequence[tuple[int, Any]], options: BlockOptions | None = None) -> Built:
+        return build(
+            self._definition, self._constants, dict(signature), options, self._forms, has_complex=self._has_complex
+        )
 
     def explained(self, missing: MissingFeature, *key: Any) -> MissingFeature:
         """Adds the first call that gives numbers of a missing type to an error, if there is one."""
         lacking = lacking_types(missing)
-        built = build(self._definition, self._constants, dict(key[0]), forms=self._forms)
+        built = self._built(key[0])
         for op in walk(built.compiler.function.body):
             if op.has_result and op.loc is not None and element_of(op.type).name in lacking:
                 return located(missing, str(op.loc).replace("\0", f"this is {element_of(op.type)}"))

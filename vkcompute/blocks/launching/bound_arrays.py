@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from vkcompute.blocks.launching.arguments import number_type
 from vkcompute.blocks.launching.build import ArrayType, IntType
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import unwrapped
 from vkcompute.blocks.launching.table_memory import memory_of
 from vkcompute.blocks.launching.tensors import on_host
-from vkcompute.compiled.arguments import kind_of_array, refuse_complex
+from vkcompute.compiled.arguments import kind_of_array
 from vkcompute.compiled.specialization import Specialization
 from vkcompute.compiled.spilling_kernel import splits_of
 from vkcompute.compiled.target import computes_by_words
@@ -55,7 +57,6 @@ def type_of(arg: Any) -> Any:
         return kind._replace(divisor=1) if isinstance(kind, IntType) else kind  # a run may have any value
     if type(arg) is not Array:
         return None
-    refuse_complex(arg)
     require_aligned(arg)
     is_view = needs_strides(arg)
     return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
@@ -65,6 +66,7 @@ def target_for(runtime: Runtime, types: Iterable[Any]) -> Target:
     """Returns the target for a program with arguments of these types."""
     target = block_target(runtime)
     dtypes = [as_dtype(kind.character) for kind in types if hasattr(kind, "character")]
+    dtypes += [np.dtype(np.float64)] if np.complex128 in dtypes else []
     if computes_by_words(runtime, dtypes):
         return target._replace(spreads=True, sums=_SUMS_BY_WORDS, stages=False)
     return target

@@ -10,7 +10,7 @@ import numpy as np
 
 from vkcompute import ir, tile
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, WindowsValue
+from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, WindowsValue, parts_of
 from vkcompute.blocks.launching.composites import assembled
 from vkcompute.blocks.launching.parameter import is_const
 from vkcompute.compiled.composites import Forms, all_leaf_names
@@ -23,7 +23,7 @@ from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT32, Memory
 from vkcompute.ir.function import Push
 from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.compilation.build import optimized
-from vkcompute.jit.frontend.values import ArrayValue, Number
+from vkcompute.jit.frontend.values import ELEMENTS, PARTS, ArrayValue, Number
 from vkcompute.tile import BFLOAT16
 from vkcompute.tile.narrow_floats import widen
 from vkcompute.tile.overlaps import Overlaps, relevant
@@ -144,10 +144,13 @@ def build(
     signature: Mapping[int, Any],
     options: BlockOptions | None = None,
     forms: Forms | None = None,
+    *,
+    has_complex: bool = False,
 ) -> Built:
     """Builds a program for constants and types, both by the position of the argument.
 
     Args:
+        has_complex: True for a program of the library's own language, which has complex numbers.
         options: those of lowering, or None for all targets.
         forms: those of the arguments, if some are composite. Positions are then those of the leaves.
 
@@ -159,7 +162,7 @@ def build(
     names = all_leaf_names(parameters, forms)
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
     compiler.check_bounds = options is not None and options.compilation.check_bounds
-    compiler.asserts = options is None or options.asserts
+    compiler.asserts, compiler.has_complex = options is None or options.asserts, has_complex
     compiler.arithmetic.pointer_choices.read_only = _read_only(definition, names)
     built = Built(compiler, {}, {}, [], len(names))
     given = {**constants, **_arguments(built, names, signature)}
@@ -228,12 +231,14 @@ def _element(kind: Any) -> ir.Scalar:
 
 def _memory(built: Built, name: str, at: int, kind: ArrayType | TableType) -> tuple[Memory, ir.Scalar]:
     """Declares the memory of an array, and returns it with the type of the elements that the program sees."""
-    element = SCALARS[as_dtype(kind.character).name]
+    element = ELEMENTS[as_dtype(kind.character).name]
     seen = element if kind.element is None else DTYPES[kind.element].scalar_type
     if BOOL not in (element, seen):
         element = seen
     in_memory = SCALARS[f"uint{element.bits}"] if element is BOOL or isinstance(element, SmallFloat) else element
+    in_memory = PARTS.get(element, in_memory)
     is_window = at >= built.n_arguments
+    name = f"the parts of {name}" if seen in PARTS else name  # which count elements twice
     memory = built.memories[at] = built.compiler.function.buffer(name, in_memory, window=is_window)
     if kind.is_wide:
         built.wide.append(memory)
@@ -251,11 +256,12 @@ def _table(built: Built, name: str, at: int, kind: TableType) -> Pointer:
 
 def _pointer(built: Built, name: str, at: int, kind: ArrayType) -> Pointer:
     compiler, (memory, seen) = built.compiler, _memory(built, name, at, kind)
-    array = ArrayValue(name, at, seen, 1, memory, strided=kind.is_view)
+    unit = memory.element.bits // 8 if seen in PARTS else 0
+    array = ArrayValue(name, at, seen, 1, memory, strided=kind.is_view, unit=unit)
     if not kind.is_view:
         return Pointer(array, 0)
-    first = compiler.builder.bitcast(compiler.parameter(array, OFFSET), INT32)
-    return Pointer(array, compiler.number(first))
+    first = compiler.number(compiler.builder.bitcast(compiler.parameter(array, OFFSET), INT32))
+    return Pointer(array, first if parts_of(array) == 1 else compiler.binary("*", first, parts_of(array)))
 
 
 def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile.Lowered:
@@ -304,13 +310,15 @@ def specialize(
     signature: Mapping[int, Any],
     options: BlockOptions,
     forms: Forms | None = None,
+    *,
+    has_complex: bool = False,
 ) -> Specialization:
     """Compiles a program, as `build`.
 
     Raises:
         KernelError: the function does something that block programs do not support.
     """
-    built = build(definition, constants, signature, options, forms)
+    built = build(definition, constants, signature, options, forms, has_complex=has_complex)
     try:
         kernel = lowered(definition, built, options)
         in_words = ir.in_words(kernel.function, options.compilation.target)

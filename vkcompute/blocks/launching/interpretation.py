@@ -16,6 +16,7 @@ from vkcompute.blocks.launching.composites import flattened
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import unwrapped
 from vkcompute.blocks.launching.tensors import on_host, span_of
+from vkcompute.compiled.arguments import refuse_complex
 from vkcompute.errors import hides_calls
 from vkcompute.frontend.source import Definition
 from vkcompute.jit.simulator.launch import Done
@@ -25,6 +26,7 @@ __tracebackhide__ = hides_calls
 
 HostArray = npt.NDArray[Any]
 _ALIGN = 64
+_COMPLEX = np.complex64, np.complex128
 
 
 def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, named: dict[str, Any]) -> Done:
@@ -43,7 +45,7 @@ def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, na
     arrays = {at: _arrays_of(arg) for at, arg in enumerate(args)}
     memory = HostMemory([array for given in arrays.values() for array in given])
     constants, types = parameters.typed(args, _type_of, elements)
-    built = build(definition, constants, types, forms=forms)
+    built = build(definition, constants, types, forms=forms, has_complex=parameters.has_complex)
     pushes: dict[Any, Any] = {push: args[at] for at, push in built.numbers.items()}
     pushes |= {push: len(args[at]) for (at, _), push in built.compiler.extents.items()}  # of tables
     tables = [at for at, arg in enumerate(args) if type(arg) is PointerTable]
@@ -64,6 +66,8 @@ def _arrays_of(arg: Any) -> tuple[Any, ...]:
         wrong = [array for array in given if not _is_array(array)]
         if wrong:
             raise TypeError(f"a table of pointers has arrays with axes; got {wrong[0]!r}; pass it as x.reshape(1)")
+        for array in given:
+            refuse_complex(array)
         return tuple([_contiguous(array) for array in given])
     return (_contiguous(arg),) if _is_array(arg) else ()
 
@@ -82,7 +86,7 @@ def _character(dtype: Any) -> str:
     small = dtypes.small_float(dtype)
     if small is not None:
         return small.name
-    return dtype.char if dtype in dtypes.BY_NUMPY else ""
+    return dtype.char if dtype in dtypes.BY_NUMPY or dtype in _COMPLEX else ""
 
 
 def _type_of(arg: Any) -> ArrayType | TableType | None:
@@ -145,6 +149,8 @@ def _key(array: Any) -> Any:
 
 
 def _stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype.kind == "c":  # the parts
+        return np.dtype(f"f{dtype.itemsize // 2}")
     return np.dtype(f"u{dtype.itemsize}") if dtype == np.bool_ or dtypes.small_float(dtype) else dtype
 
 

@@ -42,6 +42,7 @@ class JITFunction(Launched):
 
     Args:
         is_internal: as made by `block_program`.
+        has_complex: True if it may have complex numbers, which Triton has not.
         repr: returns the name of a compiled program for its `NamedTypes`; None for the function's name.
 
     Attributes:
@@ -62,6 +63,7 @@ class JITFunction(Launched):
         do_not_specialize: Iterable[str | int] = (),
         do_not_specialize_on_alignment: Iterable[str | int] = (),
         is_internal: bool = False,
+        has_complex: bool = False,
         repr: Callable[[NamedTypes], str] | None = None,
     ) -> None:
         self.name_of = repr
@@ -75,6 +77,7 @@ class JITFunction(Launched):
             self.signature,
             unspecialized=do_not_specialize,
             unaligned=do_not_specialize_on_alignment,
+            has_complex=has_complex,
         )
         self.arg_names = self.parameters.names
         self.__globals__ = function.__globals__
@@ -249,4 +252,18 @@ def block_program(function: Callable[..., Any]) -> JITFunction:
     assert isinstance(function, FunctionType), "a function written in Python"
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     setattr(function, PYTHONIC, True)
-    return JITFunction(function, do_not_specialize=names, is_internal=True)
+    return JITFunction(function, do_not_specialize=names, is_internal=True, has_complex=True)
+
+
+def complex_program(function: Callable[..., Any]) -> JITFunction:
+    """Makes a block program that has complex numbers, too, and is launched and checked as those of `jit`.
+
+    Elements of its arrays may be complex64 and complex128. `vkcompute.blocks.language` has these dtypes, and the
+    functions of all programs.
+
+    Raises:
+        KernelError: as `jit`.
+    """
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"complex_program takes a function written in Python; got {type(function).__name__}")
+    return JITFunction(function, has_complex=True)

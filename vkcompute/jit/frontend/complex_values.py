@@ -56,10 +56,16 @@ def binary(c: Any, sign: str, one: Any, other: Any) -> Any:
     Raises:
         UnsupportedError: the operator has no meaning for complex numbers.
     """
-    row = _SIGNS.get(sign)
-    if row is None or sign in _REMEDIES or "c" not in row.computes:
+    row = row_of_sign(sign)
+    if row is None:
         refuse(sign, one, other)
     return computed(c, row, one, other)
+
+
+def row_of_sign(sign: str) -> ElementFunction | None:
+    """Returns the row of an operator of two complex numbers; None for operators that these do not have."""
+    row = _SIGNS.get(sign)
+    return row if row is not None and sign not in _REMEDIES and row.takes("c") else None
 
 
 def unary(c: Any, sign: str, value: Any) -> Any:

@@ -227,7 +227,9 @@ def sliced(values: tuple[Any, ...], bounds: slice) -> Any:
 
 
 def demand_sequence(value: Any) -> None:
-    """Refuses a dataclass, whose fields have names only."""
+    """Refuses a dataclass, whose fields have names only, and a complex number."""
+    if isinstance(value, Complex):
+        raise UnsupportedError("a complex number has no items; take its parts, z.real and z.imag")
     if isinstance(value, Fields):
         name = type(value).__name__
         raise UnsupportedError(f"the fields of {name} are read by name; write x.{(*value._fields, 'field')[0]}")
