@@ -204,6 +204,36 @@ def test_products_whose_operands_pass_through_memory_in_pieces_have_short_code()
     assert len(walk(lowered(carried.definition, built, options).function.body)) < 4200
 
 
+@triton.jit
+def many(x_ptr, z_ptr, n: tl.constexpr):
+    at = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    z = tl.load(x_ptr + at)
+    for i in tl.static_range(n):
+        z = tl.dot(tl.load(x_ptr + i * 256 + at), tl.minimum(tl.maximum(z, -3.0), 2.0))
+    tl.store(z_ptr + at, z)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("n", "is_loop"), [(8, False), (16, True)])
+def test_many_short_products_become_loops(n: int, *, is_loop: bool) -> None:
+    """Lavapipe took 27 s to compile 16 products of 16 x 16 by eight invocations without loops."""
+    options = BlockOptions(4, tile.Target(8, 1024, 32768, own_elements=128, sums=32), CompileOptions())
+    built = build(many.definition, {2: n}, {at: ArrayType("f", False, True) for at in range(2)}, options)
+    function = lowered(many.definition, built, options).function
+    assert any(op.code == "loop" for op in walk(function.body)) == is_loop
+    assert sum(op.code == "fma" for op in walk(function.body)) <= 4096
+
+
+@pytest.mark.parametrize("n", [3, 16])
+def test_many_products(gpu: vkcompute.Runtime, n: int) -> None:
+    x = numbers(n, 16, 16)
+    wanted = x[0]
+    for left in x:
+        wanted = left @ np.clip(wanted, -3, 2)
+    result = run(gpu, many, (1,), (x, np.zeros((16, 16), np.float32)), n=n)[1]
+    np.testing.assert_array_equal(result, wanted)
+
+
 @pytest.mark.pure
 @pytest.mark.parametrize(("program", "n_stages"), [(masked, 0), (computed, 2), (unpacked, 0)])
 def test_only_what_is_computed_as_a_whole_passes_through_memory(program: Any, n_stages: int) -> None:

@@ -84,10 +84,29 @@ def stores_called(out_ptr, x_ptr: tl.const, n):
 
 
 @triton.jit
+def stores_selected(out_ptr, x_ptr: tl.const, n):
+    target = out_ptr if n > 1 else x_ptr
+    tl.store(target, 1.0)
+
+
+@triton.jit
 def loads_chosen(out_ptr, x_ptr: tl.const, n):
     source = out_ptr
     if n > 1:
         source = x_ptr
+    tl.store(out_ptr, tl.load(source))
+
+
+@triton.jit
+def either(one, other, n):
+    if n > 1:
+        return one
+    return other
+
+
+@triton.jit
+def loads_returned(out_ptr, x_ptr: tl.const, n):
+    source = either(out_ptr, x_ptr, n)
     tl.store(out_ptr, tl.load(source))
 
 
@@ -184,13 +203,25 @@ BYTES = np.zeros(4, np.int8)
         (
             stores_called,
             (X, X, 3),
-            "a pointer to a tl.const on some paths only: x_ptr is one, out_ptr is not",
+            "Ternary expression with dynamic condition has inconsistent types: after line",
+            "out_ptr if",
+        ),
+        (
+            stores_selected,
+            (X, X, 3),
+            "has inconsistent types: a pointer to a tl.const on some paths only: x_ptr is one, out_ptr is not",
             "out_ptr if",
         ),
         (
             loads_chosen,
             (X, X, 3),
-            "a pointer to a tl.const on some paths only: x_ptr is one, out_ptr is not",
+            "Mismatched type for source: after line",
+            "tl.load(source)",
+        ),
+        (
+            loads_returned,
+            (X, X, 3),
+            "Return type mismatch: after line",
             "tl.load(source)",
         ),
     ],

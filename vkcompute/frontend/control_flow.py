@@ -26,7 +26,8 @@ Build = Callable[[], object]
 _S = TypeVar("_S")
 RETURNED, RESULT = "whether it has returned", "what it returned"
 """Variables of an inlined function, with names that no program can have. RESULT is meaningless while not RETURNED."""
-_CHOSEN = "value of the expression"  # another one
+CHOSEN = "value of the expression"
+"""Another one: the value of a conditional expression."""
 _MERGED = object()
 """The value of a variable that differs among the edges of a join."""
 
@@ -236,10 +237,10 @@ class ControlFlow:
         """
 
         def keep(side: Callable[[], Any]) -> None:
-            self.env[_CHOSEN] = side()
+            self.env[CHOSEN] = side()
 
         self.branch(condition, partial(keep, then), partial(keep, otherwise), where)
-        result = self.env.pop(_CHOSEN, None)
+        result = self.env.pop(CHOSEN, None)
         if isinstance(result, Unset):
             raise UnsupportedError(f"the value is {result.why}")
         return result
@@ -424,7 +425,7 @@ class ControlFlow:
             try:
                 kind = reduce(self.kinds.joined, map(self.kinds.kind_of_variable, given))
             except UnsupportedError as error:
-                self.env[name] = Unset(f"after {line} it is {error}")
+                self.env[name] = Unset(self.kinds.mismatch(name, f"after {line} it is {error}"))
                 continue
             if len(given) == len(values) or self._keeps(name):
                 merged[name] = kind

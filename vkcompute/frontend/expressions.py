@@ -12,6 +12,7 @@ from typing import Any
 
 from vkcompute.compiled.arguments import suggestion
 from vkcompute.frontend.constants import is_named, made_tuple
+from vkcompute.frontend.control_flow import CHOSEN
 from vkcompute.frontend.desugaring import BUILTIN, CheckedBuiltin
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.scopes import Unset
@@ -88,7 +89,11 @@ def _if_exp(e: Evaluator, node: ast.IfExp) -> Any:
     if isinstance(truth, bool):
         return e.language.known(test, e.value(node.body if truth else node.orelse))
     if is_cheap(node.body, node.orelse):
-        return e.language.selected(truth, e.value(node.body), e.value(node.orelse))
+        one, other = e.value(node.body), e.value(node.orelse)
+        try:
+            return e.language.selected(truth, one, other)
+        except UnsupportedError as error:
+            raise UnsupportedError(e.language.mismatch(CHOSEN, str(error))) from None
     return e.flow.choose(truth, partial(e.value, node.body), partial(e.value, node.orelse), e.here(node))
 
 

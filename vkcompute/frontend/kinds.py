@@ -29,6 +29,10 @@ class Kinds(Protocol):
             UnsupportedError: there is none.
         """
 
+    def mismatch(self, name: str, why: str) -> str:
+        """Returns the text of an error for a variable, `RESULT` or `CHOSEN` whose kinds have no join."""
+        return why
+
     def packed(self, value: Any, kind: Any) -> list[Value]:
         """Converts a value to a kind, and returns its device values; constants have none."""
 

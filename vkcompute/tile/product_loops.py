@@ -22,6 +22,9 @@ from vkcompute.tile.types import shape_of
 
 MOST_PRODUCTS = 1024
 """Multiplications of a product in the code of an invocation. Of more, lavapipe runs the loop faster, by 5 to 25 %."""
+MOST_OF_ALL = 4096
+"""Multiplications of all products without loops. Of 16 with 512 each, lavapipe took 27 s to compile the code."""
+_FEW_PRODUCTS = 256  # multiplications of a product without a loop, in programs that would have more than MOST_OF_ALL
 _N_TERMS = 4  # of each sum in an iteration
 _N_TERMS_OF_PIECES = (
     2  # if there are several loops: lavapipe compiles four in 4.1 s, with 4 terms in 6.8 s; they run as fast
@@ -40,16 +43,23 @@ def roll_products(function: Function, target: Target, *, aliased: bool) -> None:
     products = [op for op in walk(function.body) if op.code == "dot"]
     most = max([math.prod(shape_of(op.type)) for op in products], default=0)
     n_invocations = min(max(most // target.sums, target.subgroup_size), target.max_invocations)
-    chosen = {op for op in products if _is_long(op, n_invocations)}
+    chosen = _long(products, n_invocations)
     if not chosen or target.stages or target.matrices:
         return
     _Rolling(function, target, aliased=aliased).region(function.body, chosen)
     remove_unused(function.body)
 
 
-def _is_long(op: Op, n_invocations: int) -> bool:
-    n_terms = shape_of(op.args[0].type)[-1]
-    return n_terms > _N_TERMS and math.prod(shape_of(op.type)) // n_invocations * n_terms > MOST_PRODUCTS
+def _long(products: Sequence[Op], n_invocations: int) -> set[Op]:
+    """Returns the products that become loops: the long ones, and shorter ones in a program with many."""
+    numbers = {}
+    for op in products:
+        n_terms = shape_of(op.args[0].type)[-1]
+        if n_terms > _N_TERMS:
+            numbers[op] = math.prod(shape_of(op.type)) // n_invocations * n_terms
+    unrolled = sum(number for number in numbers.values() if number <= MOST_PRODUCTS)
+    most = MOST_PRODUCTS if unrolled <= MOST_OF_ALL else _FEW_PRODUCTS
+    return {op for op, number in numbers.items() if number > most}
 
 
 class _Rolling:

@@ -34,6 +34,7 @@ from vkcompute.blocks.compiler.refusals import (
     refuse_return,
     refuse_unused,
     refuse_variable,
+    text_of_mismatch,
     without_refused,
 )
 from vkcompute.blocks.compiler.types import (
@@ -140,6 +141,8 @@ class BlockCompiler(Context):
             return value
         refuse_variable(self.evaluator, name, value)
         return self.as_tensor(value)
+
+    mismatch = staticmethod(text_of_mismatch)
 
     def joined(self, one: Any, other: Any) -> Any:
         """Returns the type of a variable that has either type, depending on the path taken."""

@@ -16,6 +16,7 @@ from typing import Any
 from vkcompute.blocks.compiler.aggregates import Aggregate
 from vkcompute.blocks.compiler.arithmetic import describe, is_sequence
 from vkcompute.blocks.compiler.types import OF_SCALAR, POINTERS
+from vkcompute.frontend.control_flow import CHOSEN, RESULT
 from vkcompute.frontend.evaluator import Evaluator, Frame
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, Scalar
@@ -27,6 +28,11 @@ PYTHONIC = "__vkcompute_pythonic__"
 """Attribute of functions that have all of the syntax that the compiler knows, and not only Triton's."""
 _DATA = bool, int, float, str, tuple
 _SWITCH = "TRITON_ALLOW_NON_CONSTEXPR_GLOBALS"
+_MISMATCHES = {
+    RESULT: "Return type mismatch",
+    CHOSEN: "Ternary expression with dynamic condition has inconsistent types",
+}
+"""Words with which errors for values of two types begin, as Triton's do."""
 
 
 def is_users(frame: Frame) -> bool:
@@ -57,6 +63,11 @@ def refuse_mixed(e: Evaluator, one: Any, other: Any) -> None:
             f"{OF_SCALAR[kinds[0]]} on one path and {OF_SCALAR[kinds[1]]} on another; give it one type, as by "
             "x.to(tl.float32)"
         )
+
+
+def text_of_mismatch(name: str, why: str) -> str:
+    """Returns the text of an error for a value whose types differ, depending on the path: it begins with Triton's."""
+    return f"{_MISMATCHES.get(name, f'Mismatched type for {name}')}: {why}"
 
 
 def demand_truths(e: Evaluator, sign: str, *values: Any) -> None:

@@ -153,6 +153,10 @@ class ShaderLanguage:
             raise UnsupportedError(f"{names[0]} on one path and {names[1]} on another; convert, as {names[0]}(x)")
         return self.kernels.joined(one, other)
 
+    def mismatch(self, name: str, why: str) -> str:
+        """Returns the text of an error for a value whose types differ, depending on the path taken."""
+        return why
+
     def packed(self, value: Any, kind: Any) -> list[Value]:
         """Returns the device values of a value of this type; constants have none."""
         return self.kernels.packed(value, kind)

@@ -40,6 +40,10 @@ class Context:
         """True outside of all branches and loops."""
         return self.builder.checkpoint()[0] is self.function.body
 
+    def mismatch(self, name: str, why: str) -> str:
+        """Returns the text of an error for a value whose types differ, depending on the path taken."""
+        return why
+
     def error(self, message: object) -> KernelError:
         """Returns an error at the current place in the source."""
         return self.evaluator.error(self.evaluator.node, message)
