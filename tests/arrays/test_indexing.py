@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runtimes import lacks
 from drawn_arrays import dtypes_of, seeds, values, viewed
 from hypothesis import given
 from hypothesis import strategies as st
+from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute.arrays.algorithms.gather import take, take_along_axis
@@ -198,8 +198,9 @@ def test_a_repeated_index_keeps_no_memory(gpu: vc.Runtime) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "wrong", "text"), [
-    ("int64", 2**40, "2147483649 or more is"), ("int64", -(2**40), "-2147483650 or less is"), ("int64", 2**31, "2147483648 is"),
-    ("uint32", 2**32 - 1, "2147483649 or more, or negative, is"), ("int32", 2**31 - 1, "2147483647 is"),
+    ("int64", 2**40, "2147483649 or more is"), ("int64", -(2**40), "-2147483650 or less is"),
+    ("int64", 2**31, "2147483648 is"), ("int32", 2**31 - 1, "2147483647 is"),
+    ("uint32", 2**32 - 1, "2147483649 or more, or negative, is"),
 ])  # fmt: skip
 def test_a_huge_index_is_told_as_far_as_a_report_holds_it(gpu: vc.Runtime, dtype: str, wrong: int, text: str) -> None:
     if lacks(gpu, dtype):
