@@ -160,3 +160,17 @@ def test_slices_of_a_choice_belong_to_their_branch(gpu):
         vc.KernelError, match=r"the array a \(.*\) or the array b .* on another; index the arrays where"
     ):
         sliced[1, 1](gpu.array(X), gpu.array(Y), gpu.zeros(1), 3)
+
+
+@pytest.mark.device_only
+def test_a_choice_of_rows_that_differ_is_refused(gpu):
+    @vc.kernel
+    def chosen(a, b, out, n):
+        row, other = (a if n > 3 else b)[1], (b if n > 3 else a)[0]
+        last = row if n > 2 else other
+        out[0] = last[0]
+
+    with pytest.raises(
+        vc.KernelError, match=r"the value cannot be used here: after line \d+ it is the array a \(.* or"
+    ):
+        chosen[1, 1](gpu.zeros((2, 3)), gpu.zeros((2, 3)), gpu.zeros(1), 3)
