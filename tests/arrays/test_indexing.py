@@ -12,6 +12,7 @@ import pytest
 from drawn_arrays import dtypes_of, seeds, values, viewed
 from hypothesis import given
 from hypothesis import strategies as st
+from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute.arrays.algorithms.gather import take, take_along_axis
@@ -194,6 +195,18 @@ def test_a_repeated_index_keeps_no_memory(gpu: vc.Runtime) -> None:
     gpu.wait()
     gc.collect()
     assert [reference() for reference in kept] == [None] * 8
+
+
+@pytest.mark.parametrize(("dtype", "wrong", "text"), [
+    ("int64", 2**40, "2147483649 or more is"), ("int64", -(2**40), "-2147483650 or less is"),
+    ("int64", 2**31, "2147483648 is"), ("int32", 2**31 - 1, "2147483647 is"),
+    ("uint32", 2**32 - 1, "2147483649 or more, or negative, is"),
+])  # fmt: skip
+def test_a_huge_index_is_told_as_far_as_a_report_holds_it(gpu: vc.Runtime, dtype: str, wrong: int, text: str) -> None:
+    if lacks(gpu, dtype):
+        pytest.skip(f"the device lacks {dtype}")
+    with pytest.raises(IndexError, match=f"index {text} out of bounds for axis 0 with size 3"):
+        gpu.array(np.arange(3, dtype=np.int32))[gpu.array(np.array([0, wrong], dtype))].numpy()
 
 
 def test_indices_of_more_axes_than_one_report_had_words_for(gpu: vc.Runtime) -> None:

@@ -80,6 +80,36 @@ def test_functions_of_numpy_wrap_in_their_type(name: str) -> None:
         assert out.tolist() == expected.astype(float).tolist(), dtype
 
 
+@pytest.mark.parametrize("name", "minimum maximum fmin fmax absolute add multiply logical_xor".split())
+def test_functions_of_numpy_take_bools(name: str) -> None:
+    function = getattr(np, name)
+    compiled = vectorize(target="cuda")(
+        (lambda x, y: function(x)) if function.nin == 1 else (lambda x, y: function(x, y))
+    )
+    x, y = np.array([False, False, True, True]), np.array([False, True, False, True])
+    result = compiled(x, y)
+    assert (result.dtype, result.tolist()) == (np.bool_, function(*(x, y)[: function.nin]).tolist())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_quotients_and_remainders_by_zero_are_zero(dtype: str) -> None:
+    """Numba's are for integers: without debug, nothing is raised."""
+
+    @cuda.jit
+    def kernel(x, y, out):
+        i = cuda.grid(1)
+        out[0, i], out[1, i] = x[i] // y[i], x[i] % y[i]
+        out[2, i], out[3, i] = np.floor_divide(x[i], y[i]), np.remainder(x[i], y[i])
+        out[4, i], out[5, i] = np.fmod(x[i], y[i]), x[i]
+        x[i] //= y[i]
+
+    x, y = np.array([5, 7, 100, 0]).astype(dtype), np.array([0, 2, 0, 0]).astype(dtype)
+    out = np.full((6, 4), 9, dtype)
+    kernel[1, 4](x, y, out)
+    assert out.tolist() == [[0, 3, 0, 0], [0, 1, 0, 0]] * 2 + [[0, 1, 0, 0], [5, 7, 100, 0]]
+    assert x.tolist() == [0, 3, 0, 0]
+
+
 def test_a_rounded_integer_and_a_float32_are_a_float64() -> None:
     @cuda.jit
     def kernel(x, out):

@@ -113,6 +113,39 @@ def test_arrays_in_a_tuple_are_exchanged(gpu):
         assert np.array_equal(out.numpy(), pair[0] - pair[1][::-1])
 
 
+@vc.kernel
+def rotated(a, b, c, out, n):
+    i = vc.global_id(0)
+    if i < out.size:
+        p, q = a, b
+        k = 0
+        while True:
+            k += 1
+            if k > n:
+                break
+            if (k + i) % 4 == 0:
+                continue
+            p, q = (q, p) if k % 2 else (c, q)
+            (first, (other, factor)) = (p, (q, 2)) if i % 2 else (q, (a, 3))
+            out[i] += first[k] - factor * other[i]
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 10])
+def test_tuples_of_arrays_are_chosen_in_an_expression(gpu, n):
+    arrays = [np.random.default_rng(k).integers(0, 50, 12).astype(np.float32) for k in range(3)]
+    out, expected = gpu.zeros(8), np.zeros(8, np.float32)
+    rotated(*map(gpu.array, arrays), out, n, grid=1)
+    a, b, c = arrays
+    for i in range(8):
+        p, q = a, b
+        for k in range(1, n + 1):
+            if (k + i) % 4:
+                p, q = (q, p) if k % 2 else (c, q)
+                first, (other, factor) = (p, (q, 2)) if i % 2 else (q, (a, 3))
+                expected[i] += first[k] - factor * other[i]
+    assert np.array_equal(out.numpy(), expected)
+
+
 @pytest.mark.device_only
 def test_slices_of_a_choice_belong_to_their_branch(gpu):
     @vc.kernel
@@ -127,3 +160,17 @@ def test_slices_of_a_choice_belong_to_their_branch(gpu):
         vc.KernelError, match=r"the array a \(.*\) or the array b .* on another; index the arrays where"
     ):
         sliced[1, 1](gpu.array(X), gpu.array(Y), gpu.zeros(1), 3)
+
+
+@pytest.mark.device_only
+def test_a_choice_of_rows_that_differ_is_refused(gpu):
+    @vc.kernel
+    def chosen(a, b, out, n):
+        row, other = (a if n > 3 else b)[1], (b if n > 3 else a)[0]
+        last = row if n > 2 else other
+        out[0] = last[0]
+
+    with pytest.raises(
+        vc.KernelError, match=r"the value cannot be used here: after line \d+ it is the array a \(.* or"
+    ):
+        chosen[1, 1](gpu.zeros((2, 3)), gpu.zeros((2, 3)), gpu.zeros(1), 3)

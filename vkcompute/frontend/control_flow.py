@@ -242,7 +242,7 @@ class ControlFlow:
         self.branch(condition, partial(keep, then), partial(keep, otherwise), where)
         result = self.env.pop(CHOSEN, None)
         if isinstance(result, Unset):
-            raise UnsupportedError(f"the value is {result.why}")
+            raise UnsupportedError(f"the value cannot be used here: {result.why}")
         return result
 
     # -- loops --------------------------------------------------------------------------------------------------------

@@ -163,9 +163,9 @@ def _error(n: int, axis: int, is_signed: bool, above: int, below: int) -> IndexE
     """Returns the error for the largest excess of indices on each side, if there is one."""
     if not above and not below:
         return None
-    is_huge = not is_signed and above == _MOST
-    worst = f"{n - 1 + above if above else -n - below}{' or more, or negative,' if is_huge else ''}"
-    return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}")
+    index, beyond = (n - 1 + above, " or more") if above else (-n - below, " or less")
+    beyond = "" if (above or below) < _MOST else beyond if is_signed else " or more, or negative,"
+    return IndexError(f"index {index}{beyond} is out of bounds for axis {axis} with size {n}")
 
 
 def _wrap(axis: IndexedAxis, number: int, mode: str, result: Array, faults: Array) -> None:

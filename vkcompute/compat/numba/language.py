@@ -42,6 +42,8 @@ from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, is_com
 NAMES[literal_unroll] = unrolled
 _MOST_LEVELS = 128
 """Nested calls of a function that calls itself. Each of its variables takes as many elements of private memory."""
+_OF_BOOLS = {np.minimum: "&", np.fmin: "&", np.maximum: "|", np.fmax: "|", np.absolute: "|"}
+"""The operators for bools of functions of numbers: an absolute value is that of a bool and itself."""
 RAISED = "\x1f"
 """Between the name of an exception and its message, in a report of the device."""
 
@@ -189,7 +191,16 @@ class NumbaKernels(Compiler):
     def _binary(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`."""
         self._check_divisor(sign, other)
-        return self.arithmetic.binary(sign, one, other)
+        result = self.arithmetic.binary(sign, one, other)
+        return self.zero_by_zero(other, result) if sign in ("//", "%") else result
+
+    def zero_by_zero(self, divisor: Any, result: Any) -> Any:
+        """Returns a quotient or a remainder; of integers 0 for a divisor of 0, as Numba's."""
+        is_whole = isinstance(result, Number) and result.kind.type.kind in "iu"
+        if not is_whole or not isinstance(divisor, Number) or self.checks_divisors:
+            return result
+        is_zero = self.arithmetic.compare("==", divisor, 0)
+        return self.arithmetic.selected(is_zero.value, result.kind.type.numpy.type(0), result)
 
     def _check_divisor(self, sign: str, divisor: Any) -> None:
         """Ends the thread where a divisor is 0, if these are checked."""
@@ -392,6 +403,8 @@ class NumbaKernels(Compiler):
         if loop is None or is_static(tuple(args)):
             return self._built(function, args, node)
         operands = [self._as_letter(arg, letter) for arg, letter in zip(args, loop[0], strict=True)]
+        if loop[0].startswith("?") and function in _OF_BOOLS:
+            return self.binary(_OF_BOOLS[function], operands[0], operands[-1])
         results = self._built(function, operands, node)
         if not isinstance(results, tuple):
             return self._as_letter(results, loop[1])

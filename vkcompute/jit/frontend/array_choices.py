@@ -119,6 +119,11 @@ def is_plain(value: Any) -> bool:
     return isinstance(value, tuple) and not isinstance(value, (Vector, Complex))
 
 
+def has_array(value: Any) -> bool:
+    """True for an array, a choice, and a tuple with one of these."""
+    return any(map(has_array, value)) if is_plain(value) else isinstance(value, (ArrayValue, ArrayChoice))
+
+
 def _described(kind: Any) -> str:
     return " or ".join(map(describe, kind.arrays)) if isinstance(kind, ChoiceKind) else describe(kind)
 

@@ -29,7 +29,7 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Scalar
 from vkcompute.jit.frontend import array_views, complex_values
 from vkcompute.jit.frontend.arithmetic import Arithmetic
-from vkcompute.jit.frontend.array_choices import ArrayChoice, ArrayChoices, chosen
+from vkcompute.jit.frontend.array_choices import ArrayChoice, ArrayChoices, chosen, has_array
 from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.element_access import ElementAccess, indexed, is_sliced
@@ -176,8 +176,8 @@ class Compiler(Context):
     # -- elements, attributes and variables ---------------------------------------------------------------------------
 
     def selected(self, truth: ir.Value, one: Any, other: Any) -> Any:
-        """Returns one of two values that have both been computed; of two arrays a variable that is either."""
-        if isinstance(one, (ArrayValue, ArrayChoice)):
+        """Returns one of two values that have both been computed; of arrays, in tuples, too, a variable of either."""
+        if has_array(one):
             e = self.evaluator
             return e.flow.choose(truth, lambda: one, lambda: other, e.here(e.node))
         return self.arithmetic.selected(truth, one, other)

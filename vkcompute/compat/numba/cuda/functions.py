@@ -129,6 +129,10 @@ def _power(c: NumbaKernels, x: Any, y: Any) -> Any:
     return c.call_intrinsic(math.pow, [x, y])
 
 
+def _fmod(c: NumbaKernels, x: Any, y: Any) -> Any:
+    return c.zero_by_zero(y, c.call_intrinsic(np.fmod, [x, y]))
+
+
 def rounded_to(x: Any, digits: Any) -> Any:
     """Rounds a float to a number of decimal digits, as Numba does."""
     if math.isinf(x) or math.isnan(x):
@@ -169,7 +173,7 @@ def _tuple(c: NumbaKernels, items: Any = ()) -> tuple[Any, ...]:
 
 for _name in ("floor", "ceil", "trunc"):
     NAMES[getattr(math, _name)] = partial(_whole, _name)
-NAMES[math.pow] = _power
+NAMES.update({math.pow: _power, np.fmod: _fmod})
 
 
 _CLASSES = {int: "iu", float: "f", bool: "b"}
