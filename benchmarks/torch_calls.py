@@ -4,7 +4,8 @@
 
 The calls are those of `host.py`, and the unit is a bare launch, as there, but of this checkout: less than that of the
 unit's commit. The goal is that an operator takes at most one launch more than the function. Gradients are not
-recorded. A time is the least of many short turns, in which the measurements alternate.
+recorded. A time is the least of many short turns, in which the measurements alternate. The first row is what PyTorch
+takes to call a kernel in Python, which does nothing; the second has an empty result, too. No kernel takes less.
 """
 
 from __future__ import annotations
@@ -37,6 +38,18 @@ def cases(gpu: vc.Runtime) -> Iterator[host.Case]:
         yield from (case for case in make(arrays, tensors, torch) if case.name not in _OTHER)
 
 
+def floors(x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yields calls of operators whose kernels do nothing: what PyTorch takes to call one, and to make a tensor."""
+    library = torch.library.Library("vkcompute_benchmarks", "DEF")
+    meta = torch.empty(0, device="meta")
+    for name, made in (("nothing", lambda one, two: meta), ("tensor", lambda one, two: torch.empty_like(one))):
+        library.define(f"{name}(Tensor one, Tensor two) -> Tensor")
+        library.impl(name, made, "PrivateUse1")
+        operator = getattr(torch.ops.vkcompute_benchmarks, name).default
+        yield f"(a kernel: {name})", lambda operator=operator: operator(x, x)
+    library._destroy()
+
+
 def launched(call: Callable[[], Any]) -> Callable[[], Any]:
     """Returns a call that launches what its results hold as expressions, as an operator that reads them does."""
     if not any(view_of(tensor).is_pending for tensor in _tensors(call())):
@@ -64,17 +77,25 @@ def main() -> None:
     gpu, more = vc.default_runtime(), []
     add = vc.elementwise("x + y")
     x, y, out = (gpu.array(np.ones((host.N, host.N), np.float32)) for _ in range(3))
+
+    def launch() -> Any:
+        return add(x, y, out=out)
+
     print(
         f"{gpu.device}; PyTorch {torch.__version__}; in bare launches",
         f"{'call':<28} operator function  more",
         sep="\n",
     )
     with torch.no_grad():
+        for name, call in floors(torch.ones((host.N, host.N), device="vk")):
+            times = [(per_call_us(call, gpu.wait), per_call_us(launch, gpu.wait)) for _ in range(options.turns)]
+            least, unit = map(min, zip(*times, strict=True))
+            print(f"{name:<28} {least / unit:8.2f}", flush=True)
         for case in cases(gpu):
             if options.only in case.name:
-                operator, function, launch = measured(case, lambda: add(x, y, out=out), gpu.wait, options.turns)
-                more.append((operator - function) / launch)
-                print(f"{case.name:<28} {operator / launch:8.2f} {function / launch:8.2f} {more[-1]:5.2f}", flush=True)
+                operator, function, unit = measured(case, launch, gpu.wait, options.turns)
+                more.append((operator - function) / unit)
+                print(f"{case.name:<28} {operator / unit:8.2f} {function / unit:8.2f} {more[-1]:5.2f}", flush=True)
     compute_pending()
     print(f"{sum(n <= GOAL for n in more)} of {len(more)} at most {GOAL} more; median {statistics.median(more):.2f}")
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 
 Function = Callable[..., Any]
 
@@ -189,7 +191,37 @@ def test_attention_without_gradients_is_fused() -> None:
         expected = F.scaled_dot_product_attention(q, q * 2, q + 1, **named)
         given = {name: value.to("vk") if isinstance(value, torch.Tensor) else value for name, value in named.items()}
         on_device = [x.to("vk") for x in (q, q * 2, q + 1)]
-        torch.testing.assert_close(F.scaled_dot_product_attention(*on_device, **given).cpu(), expected)
+        with _Operators() as called:
+            result = F.scaled_dot_product_attention(*on_device, **given)
+        assert torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default in called.operators
+        torch.testing.assert_close(result.cpu(), expected)
+    with _Operators() as called, sdpa_kernel(SDPBackend.MATH):
+        F.scaled_dot_product_attention(*on_device)
+    assert torch.ops.aten.bmm.default in called.operators
+
+
+def test_gradients_of_fused_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vkcompute.torch.operators.attention._MANY_SCORES", 0)
+    mask = torch.tensor([[True, False, True], [True, True, True], [False, False, False]])
+    for named in ({}, {"is_causal": True}, {"attn_mask": mask}, {"scale": 0.3}):
+
+        def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, named: dict[str, Any] = named) -> torch.Tensor:
+            given = {name: x.to(q.device) if isinstance(x, torch.Tensor) else x for name, x in named.items()}
+            return F.scaled_dot_product_attention(q, k, v, **given)
+
+        check(attention, _a(2, 2, 3, 4), _a(2, 2, 3, 4) * 2, _a(2, 2, 3, 4) + 1)
+
+
+class _Operators(TorchDispatchMode):
+    """Lists the operators that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operators: list[Any] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.operators.append(func)
+        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("name", ["tanh", "sigmoid", "logsumexp"])

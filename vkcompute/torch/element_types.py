@@ -23,7 +23,8 @@ _STORED = frozenset(dtype for dtype in ARRAYS if dtype.itemsize == 1 and dtype.i
 """Floats of 8 bits: arrays store and convert them."""
 _BITS = dict.fromkeys(_STORED, torch.uint8) | {torch.bfloat16: torch.uint16}
 """The integers with the bits of floats that NumPy lacks."""
-_WIDE = {torch.float16: np.dtype("float32"), torch.bfloat16: np.dtype("float32")}
+_COMPUTED = {dtype: of_arrays for dtype, of_arrays in ARRAYS.items() if dtype not in _STORED}
+_WIDE = {**_COMPUTED, torch.float16: np.dtype("float32"), torch.bfloat16: np.dtype("float32")}
 
 
 def array_dtype(dtype: Any) -> np.dtype[Any]:
@@ -44,9 +45,9 @@ def computed(dtype: Any) -> np.dtype[Any]:
     Raises:
         NotComputedError: there is none.
     """
-    if not is_computed(dtype):
+    if dtype not in _COMPUTED:
         raise NotComputedError(f"the device vk does not compute with {dtype}; convert with .to(torch.float32)")
-    return ARRAYS[dtype]
+    return _COMPUTED[dtype]
 
 
 def wide(dtype: Any) -> np.dtype[Any]:
@@ -60,7 +61,7 @@ def wide(dtype: Any) -> np.dtype[Any]:
 
 def is_computed(dtype: Any) -> bool:
     """True if arrays compute with elements of a dtype of PyTorch."""
-    return dtype in ARRAYS and dtype not in _STORED
+    return dtype in _COMPUTED
 
 
 def from_numpy(array: np.ndarray[Any, Any], dtype: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +33,7 @@ def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     if is_on_device(value):
         computed(value.dtype)
         array = values_of(value)
-        return array if dtype is None else convert(array, dtype)
+        return array if dtype is None or array.dtype is dtype else convert(array, dtype)
     if isinstance(value, torch.Tensor):
         if value.dim():
             raise other_device(value.device)
@@ -85,9 +84,12 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
     of_type = wide if is_wide else computed
     wanted = None if dtype is None else of_type(dtype)
     arrays = [operand(value, wanted or _own(value, of_type)) for value in values]
-    if not any(isinstance(array, Array) for array in arrays):
+    if Array not in map(type, arrays):
         return out.copy_(torch.from_numpy(np.asarray(compute(*arrays))))
-    with postponed() if memory_of(out).is_shared else contextlib.nullcontext():
+    if not memory_of(out).is_shared:
+        _store(out, compute, arrays, dtype)
+        return out
+    with postponed():
         _store(out, compute, arrays, dtype)
     return out
 
@@ -97,7 +99,7 @@ def _store(out: Any, compute: Callable[..., Any], arrays: list[Any], dtype: Any)
     result = compute(*arrays)
     if dtype is not None and dtype is not out.dtype and not torch.can_cast(TORCH[result.dtype], out.dtype):
         require_cast(dtype, out)
-    store(out, result, fresh=all(result is not array for array in arrays))
+    store(out, result, fresh=id(result) not in map(id, arrays))
 
 
 def require_cast(dtype: Any, out: Any) -> None:

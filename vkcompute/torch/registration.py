@@ -28,6 +28,8 @@ _OPERATORS = (
     "gradients", "ctc", "fractional_pooling", "sampled_volumes", "orthogonal_polynomials", "transformers",
     "histograms", "distributions", "fake_quantization",
 )  # fmt: skip
+_COMPOSING = {"scaled_dot_product_attention"}
+"""Operators that call others, which have the gradients."""
 _libraries: list[Any] = []
 _loaded: list[Any] = []
 _loading = threading.RLock()
@@ -95,7 +97,9 @@ def _add_kernels(library: Any) -> None:
     results = importlib.import_module("vkcompute.torch.results")
     for name, function in (*KERNELS.items(), *results.forms_with_results()):
         if exists(name):
-            library.impl(name, _guarded(name, results.prepared(name, function)), "PrivateUse1")
+            run = _guarded(name, results.prepared(name, function))
+            for key in ("PrivateUse1", *(["AutogradPrivateUse1"] if name in _COMPOSING else [])):
+                library.impl(name, run, key)
     importlib.import_module("vkcompute.torch.autocast").add_kernels(library)
     _loaded.append(importlib.import_module("vkcompute.torch.fallback").fall_back)
 

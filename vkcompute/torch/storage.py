@@ -7,6 +7,7 @@ elements replaces the array, so that updates in place fuse like others, and nobo
 
 from __future__ import annotations
 
+import functools
 import itertools
 import warnings
 import weakref
@@ -34,7 +35,7 @@ _NON_CANONICAL = 1 << 62  # no address of a processor with 48 or 57 bits of virt
 _OFFSET_BITS = 40
 _numbers = itertools.count()
 _free_numbers: list[int] = []
-_owners: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
+_owners: dict[int, weakref.ref[Memory]] = {}
 """The last memory that had an array, by the array's id."""
 _memories: dict[int, weakref.ref[Memory]] = {}
 """The last memory with each number, for storages that PyTorch makes of an address."""
@@ -52,7 +53,7 @@ class Memory:
             replaced. While a program is recorded, it is an `InPlaceUpdates`.
     """
 
-    __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "visible_nbytes", "whole")
+    __slots__ = ("__weakref__", "_number", "_reference", "address", "is_shared", "nbytes", "visible_nbytes", "whole")
 
     def __init__(self, nbytes: int, array: Array | None = None, *, is_shared: bool = False) -> None:
         try:
@@ -63,12 +64,18 @@ class Memory:
         self.nbytes = self.visible_nbytes = nbytes
         self.is_shared: bool | InPlaceUpdates = is_shared
         self.whole: Array | None = None
-        _memories[self._number] = weakref.ref(self)
+        self._reference = _memories[self._number] = weakref.ref(self)
         if array is not None:
             self.replace(array)
 
     def __del__(self) -> None:
+        self._forget()
         _free_numbers.append(self._number)
+
+    def _forget(self) -> None:
+        """Drops the entry of the array among owners, unless another memory has it."""
+        if self.whole is not None and _owners.get(id(self.whole)) is self._reference:
+            del _owners[id(self.whole)]
 
     def array(self, dtype: np.dtype[Any]) -> Array:
         """Returns the whole memory, allocated on first use with this dtype."""
@@ -84,8 +91,10 @@ class Memory:
 
     def replace(self, array: Array) -> None:
         """Sets the array that has all elements; nobody else may write to it."""
+        if self.whole is not None:
+            self._forget()
         self.whole = array
-        _owners[id(array)] = self
+        _owners[id(array)] = self._reference
 
     def resize(self, nbytes: int) -> None:
         """Changes the visible size. At 0 bytes the array is dropped, and with it the memory, unless it is shared.
@@ -163,7 +172,11 @@ def compute_pending() -> None:
 
 def memory_of(tensor: Any) -> Memory:
     """Returns the memory of a tensor of the device."""
-    return memory_of_storage(tensor.untyped_storage())
+    storage = tensor.untyped_storage()
+    try:
+        return storage._vk  # type: ignore[no-any-return]
+    except AttributeError:
+        return memory_of_storage(storage)
 
 
 def memory_of_storage(storage: Any) -> Memory:
@@ -213,7 +226,12 @@ def set_storage(tensor: Any, storage: Any, offset: int, shape: Sequence[int], st
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Returns the strides of a C-contiguous tensor, in elements."""
-    return layout.contiguous_strides(tuple(shape), 1)
+    return _contiguous_strides(tuple(shape))
+
+
+@functools.lru_cache(4096)
+def _contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return layout.contiguous_strides(shape, 1)
 
 
 def n_elements(shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> int:
@@ -225,7 +243,12 @@ def n_elements(shape: Sequence[int], strides: Sequence[int], offset: int = 0) ->
 
 def empty(shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Any:
     """Returns a tensor without elements yet: its memory is allocated when somebody reads it, or writes a part."""
-    return tensor_of(Memory(n_elements(shape, strides) * array_dtype(dtype).itemsize), dtype, shape, strides)
+    return tensor_of(Memory(_nbytes(tuple(shape), tuple(strides), dtype)), dtype, shape, strides)
+
+
+@functools.lru_cache(4096)
+def _nbytes(shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> int:
+    return n_elements(shape, strides) * array_dtype(dtype).itemsize
 
 
 def wrap(array: Array, dtype: Any = None) -> Any:
@@ -305,7 +328,10 @@ def values_of(tensor: Any) -> Array:
 
 def covers_storage(tensor: Any) -> bool:
     """True if a tensor has each byte of its storage once, in some order of its axes."""
-    memory = memory_of(tensor)
+    return _covers(tensor, memory_of(tensor))
+
+
+def _covers(tensor: Any, memory: Memory) -> bool:
     return (
         not tensor.storage_offset()
         and tensor.numel() * tensor.element_size() == memory.nbytes
@@ -350,9 +376,8 @@ def store(tensor: Any, result: Array, *, fresh: bool = False) -> Any:
     if result.dtype is not array_dtype(tensor.dtype):
         result = convert(result, array_dtype(tensor.dtype))
     is_cut = memory.visible_nbytes < memory.nbytes  # by resize_
-    if memory.is_shared or is_cut or not covers_storage(tensor):
-        owner = _owners.get(id(result))
-        _write(view_of(tensor), result, fresh=fresh and (owner is None or not owner.has(result)))
+    if memory.is_shared or is_cut or not _covers(tensor, memory):
+        _write(view_of(tensor), result, fresh=fresh and not _is_owned(result))
         return tensor
     if not tensor.is_contiguous():
         result = result.transpose(memory_order(tensor))
@@ -398,8 +423,14 @@ def _write(target: Array, result: Array, *, fresh: bool) -> None:
 
 def _exclusive(array: Array) -> Array:
     """Returns an array whose memory nobody else writes to: itself, or a copy of that of another tensor or of a view."""
-    owner = _owners.get(id(array))
-    if owner is not None and owner.has(array):
+    if _is_owned(array):
         return astype(array, array.dtype) if array.is_pending else array.copy()
     is_whole = array.is_pending or (array.contiguous and not array.offset and array._base is None)
     return array if is_whole else array.copy()
+
+
+def _is_owned(array: Array) -> bool:
+    """True if an array is that of a memory."""
+    reference = _owners.get(id(array))
+    owner = None if reference is None else reference()
+    return owner is not None and owner.has(array)

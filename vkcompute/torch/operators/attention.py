@@ -9,13 +9,37 @@ import torch
 
 from vkcompute import nn
 from vkcompute.torch.element_types import is_computed
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import is_on_device, kernel
 from vkcompute.torch.operands import operand
 from vkcompute.torch.storage import wrap
 
 _COMPOSED, _FUSED = 0, 4  # at::sdp::SDPBackend: math, overrideable
 _MANY_SCORES = 2**24
 """Scores that a step of training keeps at most for its gradients, which are then those of PyTorch, of any order."""
+_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+_composed = torch.library.get_kernel("aten::scaled_dot_product_attention", "CPU").call_boxed  # for any device
+
+
+@kernel("scaled_dot_product_attention")
+def attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, *,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """Returns the attention, fused where `attention_choice` says so: PyTorch asks only devices of C++.
+
+    Subclasses of tensors, such as those that torch.compile traces, have PyTorch's, as do masks that it may refuse.
+    """
+    tensors = [query, key, value, *([] if attn_mask is None else [attn_mask])]
+    are_plain = all(type(x) in (torch.Tensor, torch.nn.Parameter) and is_on_device(x) for x in tensors)
+    takes_mask = attn_mask is None or attn_mask.dtype in (torch.bool, query.dtype)
+    named = {"scale": scale, "enable_gqa": enable_gqa}
+    if (
+        not (are_plain and takes_mask)
+        or attention_choice(query, key, value, attn_mask, dropout_p, is_causal, **named) == _COMPOSED
+    ):
+        return _composed(_KEYS, query, key, value, attn_mask, dropout_p, is_causal, **named)
+    fused = torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default
+    return fused(query, key, value, attn_mask, 0.0, is_causal, scale=scale)[0]
 
 
 @kernel("_fused_sdp_choice")
@@ -28,7 +52,8 @@ def attention_choice(
     fits = all(tensor.dim() == 4 and tensor.numel() and tensor.dtype == query.dtype for tensor in tensors)
     is_plain = not (dropout_p or enable_gqa or (is_causal and attn_mask is not None))
     same_heads = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
-    if not (fits and is_plain and same_heads and query.is_floating_point() and is_computed(query.dtype)):
+    is_allowed = torch._C._get_overrideable_sdp_enabled()  # by torch.nn.attention.sdpa_kernel
+    if not (is_allowed and fits and is_plain and same_heads and query.is_floating_point() and is_computed(query.dtype)):
         return _COMPOSED
     masked = attn_mask is not None and attn_mask.requires_grad
     if torch.is_grad_enabled() and (masked or any(tensor.requires_grad for tensor in tensors)):
@@ -60,7 +85,8 @@ def fused_attention_backward(
     factor = query.shape[-1] ** -0.5 if scale is None else scale
     scores = (query @ key.transpose(-2, -1)) * factor
     if attn_bias is not None:
-        scores = scores + attn_bias
+        is_kept = attn_bias.dtype == torch.bool
+        scores = scores.masked_fill(~attn_bias, -float("inf")) if is_kept else scores + attn_bias
     if is_causal:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device="vk").triu(1)
         scores = scores.masked_fill(later, -float("inf"))

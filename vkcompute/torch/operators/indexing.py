@@ -13,7 +13,7 @@ from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.arrays.functions import indexing, standard
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import array_dtype, computed, wide
+from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import is_on_device, kernel
@@ -361,18 +361,22 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any) -> Any:
     parts = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()]
     if not parts:
         return copy_to(out, tensors[0])
-    axis, start = axis_of(dim, parts[0].dim()), 0
+    axis = axis_of(dim, parts[0].dim())
     shape = list(parts[0].shape)
     shape[axis] = sum(tensor.shape[axis] for tensor in parts)
-    joined = runtime().empty(tuple(shape), array_dtype(out.dtype))
-    for tensor in parts:
-        stop = start + tensor.shape[axis]
-        key = (*[slice(None)] * axis, slice(start, stop))
-        part = joined[key]
+    return store(out, _joined(tuple(shape), axis, *[_bits(tensor, out.dtype) for tensor in parts]))
+
+
+@planned
+def _joined(shape: tuple[int, ...], axis: int, *parts: Array) -> Array:
+    """Returns arrays of one dtype side by side along an axis, by their bits."""
+    joined, start = runtime().empty(shape, parts[0].dtype), 0
+    for part in parts:
+        stop = start + part.shape[axis]
         if part.size:
-            assign(part, _bits(tensor, out.dtype))
+            assign(joined[(*[slice(None)] * axis, slice(start, stop))], part)
         start = stop
-    return store(out, joined)
+    return joined
 
 
 def _bits(tensor: Any, dtype: Any) -> Array:

@@ -13,6 +13,7 @@ import torch
 from torch._prims_common import suggest_memory_format
 
 from vkcompute import nn
+from vkcompute.arrays.expressions.call_plan import by_value, planned
 from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.nn.pooling import window_count
 from vkcompute.runtime.memory.array import Array
@@ -27,6 +28,7 @@ aten = torch.ops.aten
 Numbers = Sequence[int]
 
 
+@by_value
 class _Windows(NamedTuple):
     """The windows of images: per axis the lengths of window, step, padding, dilation, image and result."""
 
@@ -126,15 +128,15 @@ def max_pool2d(
     """Computes the largest element of each window, and its index in the image; NaN if there is one."""
     if not out.numel():
         return out, indices
-    best, positions = _largest(self, _all_windows(2, kernel_size, stride, padding, dilation, self, ceil_mode))
+    best, positions = _largest(operand(self), _all_windows(2, kernel_size, stride, padding, dilation, self, ceil_mode))
     store(out, best)
     store(indices, positions)
     return out, indices
 
 
-def _largest(self: Any, windows: _Windows) -> tuple[Array, Array]:
+@planned
+def _largest(x: Array, windows: _Windows) -> tuple[Array, Array]:
     """Returns the largest element of each window, and its flat index in the image."""
-    x = operand(self)
     lowest: Any = -math.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     x = _padded(x, windows, lowest)
     best, offset = None, _first_inside(windows)
@@ -169,7 +171,7 @@ def max_pool3d(
     made = aten.max_pool3d_with_indices.default(like, kernel_size, stride, padding, dilation, ceil_mode)[0]
     if not made.numel():
         return self.new_empty(made.shape), self.new_empty(made.shape, dtype=torch.int64)
-    best, positions = _largest(self, _windows(kernel_size, stride, padding, dilation, self, made.shape[-3:]))
+    best, positions = _largest(operand(self), _windows(kernel_size, stride, padding, dilation, self, made.shape[-3:]))
     results = wrap(best, self.dtype), wrap(convert(positions, np.dtype("int64")))
     if self.dim() == 5:
         return tuple([result.contiguous(memory_format=suggest_memory_format(self)) for result in results])

@@ -21,7 +21,8 @@ from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import axes_of, axis_of, operand, require_apart, require_dtype, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
-_take_along_axis = planned(standard.take_along_axis)
+_take_along_axis, _topk = planned(standard.take_along_axis), planned(standard.topk)
+_INDEX_OF = {name: planned(getattr(reductions, name)) for name in ("argmax", "argmin")}
 
 
 def _summed(self: Any, dtype: Any) -> Array:
@@ -104,7 +105,7 @@ def _extreme_and_index(row: str) -> Callable[..., Any]:
         array = operand(self)
         if not self.dim():
             return store(values, array), indices.fill_(0)
-        function = reductions.argmax if row == "max" else reductions.argmin
+        function = _INDEX_OF[f"arg{row}"]
         axis = axis_of(dim, self.dim())
         store(values, _of_extremes(row, array, (axis,), keepdim))
         store(indices, function(array, axis, keepdims=keepdim))
@@ -118,7 +119,7 @@ kernel("min.dim_min")(_extreme_and_index("min"))
 
 
 def _index_of(name: str) -> Callable[..., Any]:
-    function = getattr(reductions, name)
+    function = _INDEX_OF[name]
 
     def run(self: Any, dim: int | None = None, keepdim: bool = False, *, out: Any) -> Any:
         array = operand(self)
@@ -330,6 +331,13 @@ def _order(array: Array, axis: int, descending: bool) -> Array:
     return standard.argsort(array, axis, descending=descending)
 
 
+@planned
+def _largest(array: Array, axis: int, k: int) -> tuple[Array, Array]:
+    """Returns the k largest floats along an axis, and their indices; NaN is the largest number."""
+    order = _order(array, axis, True)[(slice(None),) * axis + (slice(0, k),)].copy()
+    return standard.take_along_axis(array, order, axis), order
+
+
 @kernel("topk.values")
 def topk(
     self: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, values: Any, indices: Any
@@ -341,12 +349,9 @@ def topk(
     if not self.dim() or not self.numel() or not k:
         return (store(values, array) if k else values), indices.fill_(0)
     if array.dtype.kind == "f" and largest:
-        axis = axis_of(dim, self.dim())
-        order = _order(array, axis, True)[(slice(None),) * axis + (slice(0, k),)]
-        store(values, _take_along_axis(array, order, axis))
-        store(indices, order)
-        return values, indices
-    top, order = standard.topk(array, k, dim, largest=largest)
+        top, order = _largest(array, axis_of(dim, self.dim()), k)
+    else:
+        top, order = _topk(array, k, dim, largest=largest)
     store(values, top)
     store(indices, order)
     return values, indices

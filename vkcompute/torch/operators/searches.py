@@ -8,9 +8,11 @@ import numpy as np
 import torch
 
 from vkcompute.arrays.algorithms.lines import launch
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.functions import standard
 from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
@@ -116,12 +118,16 @@ def _searched(sequence: Any, values: Any, is_right: bool, dtype: Any) -> Any:
     common = torch.promote_types(sequence.dtype, values.dtype)
     common = common if is_computed(common) else torch.float32
     arrays = [operand(tensor.to(common).contiguous().reshape(-1)) for tensor in (sequence, values)]
-    indices = runtime().empty((values.numel(),), np.int32)
     for array in arrays:
         array.compute()
-    launch(_search_rows, values.numel(), *arrays, indices, values.numel(), n, max(n_values, 1), n.bit_length() + 1,
-           int(is_right))  # fmt: skip
-    return wrap(indices).to(dtype).reshape(values.shape)
+    return wrap(_searched_rows(*arrays, n, max(n_values, 1), int(is_right)), dtype).reshape(values.shape)
+
+
+@planned
+def _searched_rows(sequence: Array, values: Array, n: int, n_values: int, is_right: int) -> Array:
+    indices = runtime().empty(values.shape, np.int32)
+    launch(_search_rows, values.size, sequence, values, indices, values.size, n, n_values, n.bit_length() + 1, is_right)
+    return indices
 
 
 @kernel("searchsorted.Tensor")

@@ -8,11 +8,14 @@ from typing import Any
 
 import torch
 
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.functions import creation, manipulation
 from vkcompute.torch.element_types import computed, to_numpy
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import axes_of, operand, require_dtype
 from vkcompute.torch.storage import runtime, store, values_of, wrap
+
+_roll = planned(manipulation.roll)
 
 
 @kernel("arange.start_out")
@@ -103,7 +106,7 @@ def roll(self: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
     if not len(dims):
         return roll(self.reshape(-1), shifts, (0,)).reshape(self.shape)
     array = operand(self)
-    return wrap(manipulation.roll(array, tuple(shifts), tuple(dims)), self.dtype)
+    return wrap(_roll(array, tuple(shifts), tuple(dims)), self.dtype)
 
 
 @kernel("scalar_tensor")
