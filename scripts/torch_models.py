@@ -79,7 +79,14 @@ def transformer(name: str, head: str, inputs: str, settings: dict[str, Any]) -> 
 
 def vision(name: str, **settings: Any) -> Model:
     """Returns a model of torchvision."""
-    return Model("torchvision", name, "picture", lambda: import_torchvision().models.get_model(name, **settings))
+    return Model("torchvision", name, "picture", lambda: getattr(import_torchvision().models, name)(**settings))
+
+
+def small_convnext() -> Any:
+    """Returns a ConvNeXt of torchvision that has two stages of one block."""
+    models = import_torchvision().models
+    stages = [models.convnext.CNBlockConfig(*sizes) for sizes in ((16, 32, 1), (32, None, 1))]
+    return models.ConvNeXt(stages, layer_scale=1.0, num_classes=4)
 
 
 def image_model(name: str, **settings: Any) -> Model:
@@ -158,8 +165,9 @@ MODELS = (
                 "decoder_start_token_id": 1}),
     vision("resnet18", num_classes=4),
     vision("mobilenet_v3_small", num_classes=4, dropout=0.0),
-    vision("convnext_tiny", num_classes=4, stochastic_depth_prob=0.0),
-    vision("vit_b_16", num_classes=4, image_size=32),
+    Model("torchvision", "ConvNeXt", "picture", small_convnext),
+    vision("VisionTransformer", image_size=32, patch_size=8, num_layers=2, num_heads=4, hidden_dim=32, mlp_dim=64,
+           num_classes=4),
     image_model("resnet18"),
     image_model("mobilenetv3_small_050"),
     image_model("convnext_atto"),
