@@ -3,9 +3,9 @@
     python scripts/torch_models.py [NAME or LIBRARY ...]
 
 Models have random weights and some layers. A step of training, eager and by torch.compile, has the loss and the
-gradients of one in float64 on the CPU, to a multiple of the model's rounding: the CPU's own in float32, or what one
-rounding after each layer makes, if that is more. Models that generate are compared by five tokens, with a cache of keys
-and without, and programs that train by their losses in ten steps. Libraries that are not installed are left out.
+gradients of one in float64 on the CPU, to a multiple of the model's rounding. That is the CPU's own in float32, or what
+one rounding after each layer makes, if that is more. Models that generate are compared by five tokens, with a cache of
+keys and without, and programs that train by their losses in ten steps. Libraries that are not installed are left out.
 """
 
 from __future__ import annotations
