@@ -35,7 +35,11 @@ INTEGERS = {
     "comparison": ["x < y: i8 i8 i4"],
     "shift by a variable": ["x << y: i8 i8 i8"],
     "conversion to float32, to the nearest": ["vc.float32(x): i8 f4"],
-    "quotient by a constant, rounded down (7; of uint64 by 1000)": ["x // 7: i8 i8", "x // 1000: u8 u8"],
+    "quotient by a constant, rounded down (7; -7; of uint64 by 1000)": [
+        "x // 7: i8 i8",
+        "x // -7: i8 i8",
+        "x // 1000: u8 u8",
+    ],
     "remainder by a constant (7; of uint64 by 1000)": ["x % 7: i8 i8", "x % 1000: u8 u8"],
     "quotient by a variable, rounded down (of uint64)": ["x // y: i8 i8 i8", "x // y: u8 u8 u8"],
 }
@@ -56,6 +60,8 @@ FLOATS = {
     "power": ["x ** y: f8 f8 f8"],
     "rounding to a whole number": ["np.rint(x): f8 f8"],
 }
+DIVISIONS = [f"x // {n}: i8 i8" for n in (3, 10, 1000, 10**9 + 7, 2**62 - 1, 2**63 - 1, -1, -8, -1000, -(2**63))]
+DIVISIONS += [f"x // {n}: u8 u8" for n in (3, 7, 10, 2**64 - 59)]
 LIMITS = {"sum": 200, "product": 150, "fused multiply-add": 350, "quotient": 400, "square root": 400}
 COPY = "x: i8 i8"
 
@@ -70,7 +76,9 @@ def written(kind: str) -> dict[str, list[int]]:
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compilation]:
     """What is computed -> a kernel that does."""
-    computed = dict.fromkeys([COPY, *[text for table in (INTEGERS, FLOATS) for row in table.values() for text in row]])
+    computed = dict.fromkeys(
+        [COPY, *DIVISIONS, *[text for table in (INTEGERS, FLOATS) for row in table.values() for text in row]]
+    )
     lines, signatures = ["import numpy as np", "import vkcompute as vc"], []
     for number, text in enumerate(computed):
         result, _, types = text.partition(": ")
@@ -112,3 +120,10 @@ def test_operations_of_float64_cost_at_most_what_they_may(compiled: dict[str, Co
     compilation = compiled[FLOATS[name][0]]
     assert n_vector(compilation) - n_vector(compiled[COPY]) <= LIMITS[name]
     assert compilation.statistics.spills == 0
+
+
+def test_quotients_by_constants_cost_at_most_what_they_may(compiled: dict[str, Compilation]) -> None:
+    """Also by those of which the reciprocal has 65 bits."""
+    texts = [*DIVISIONS, *INTEGERS["quotient by a constant, rounded down (7; -7; of uint64 by 1000)"]]
+    costs = {text: n_vector(compiled[text]) - n_vector(compiled[COPY]) for text in texts}
+    assert {text: n for text, n in costs.items() if n > 40} == {}

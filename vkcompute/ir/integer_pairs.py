@@ -229,6 +229,8 @@ class PairBuilder:
     def divide(self, code: str, x: Pair, y: Pair, *, signed: bool) -> Pair:
         """A quotient that truncates ("div"), or a remainder with the sign of dividend ("rem") or divisor ("mod")."""
         divisor = _number(y)
+        if divisor and signed and code == "mod":
+            return self.divide_down(code, x, divisor)
         if divisor:
             quotient = self._by_signed_constant(x, divisor) if signed else self._by_constant(x, divisor % 2**64)
             remainder = self.sub(x, self.mul(quotient, y))
@@ -308,23 +310,39 @@ class PairBuilder:
             over = b.select(lowered, b.compute("add", over, upper), over)
         return digit
 
-    def _by_constant(self, x: Pair, divisor: int) -> Pair:
-        """The quotient of a uint64 by a positive constant."""
+    def _by_constant(self, x: Pair, divisor: int, limit: int = 2**64 - 1) -> Pair:
+        """The quotient of a uint64, of at most `limit`, by a positive constant."""
         zeros = (divisor & -divisor).bit_length() - 1
-        x = self.shr(x, self.word(zeros), signed=False)
-        divisor >>= zeros
-        if divisor == 1:
-            return x
-        bits = 64 - zeros  # of the dividend
-        for shift in range(64):
-            factor = -(-(1 << 64 + shift) // divisor)
-            if factor < 1 << 64 and (factor * divisor - (1 << 64 + shift)) << bits <= 1 << 64 + shift:
-                return self.shr(self.wide_product(x, self.constant(factor))[0], self.word(shift), signed=False)
+        if divisor == 1 << zeros:
+            return self.shr(x, self.word(zeros), signed=False)
+        for dropped in (0, zeros):
+            if reciprocal := _reciprocal(divisor >> dropped, limit >> dropped):
+                factor, shift = reciprocal
+                upper = self.wide_product(self.shr(x, self.word(dropped), signed=False), self.constant(factor))[0]
+                return self.shr(upper, self.word(shift), signed=False)
         length = divisor.bit_length()
         factor = (1 << 64) * ((1 << length) - divisor) // divisor + 1
         upper = self.wide_product(x, self.constant(factor))[0]
         half = self.shr(self.sub(x, upper), self.word(1), signed=False)
         return self.shr(self.add(upper, half), self.word(length - 1), signed=False)
+
+    def divide_down(self, code: str, x: Pair, divisor: int) -> Pair:
+        """A quotient of an int64 by a constant that is rounded down ("div"), or the remainder ("mod")."""
+        quotient = self._floored(x, divisor)
+        if code == "div":
+            return quotient
+        product = self.mul(quotient, self.constant(abs(divisor)))
+        return self.sub(x, product) if divisor > 0 else self.add(x, product)
+
+    def _floored(self, x: Pair, divisor: int) -> Pair:
+        """The quotient of an int64 by a constant, rounded down: ~(~x // n) for a negative x and a positive n."""
+        if divisor > 0 and divisor & (divisor - 1) == 0:
+            return self.shr(x, self.word(divisor.bit_length() - 1), signed=True)
+        given, x = x, x if divisor > 0 else self.neg(x)
+        # The negated least number is 2**63.
+        high = x.high if divisor > 0 else self._b.compute("and", x.high, self._b.compute("not", given.high))
+        signs = Pair(self._sign_word(high), self._sign_word(high))
+        return self.bitwise("xor", self._by_constant(self.bitwise("xor", x, signs), abs(divisor), 2**63), signs)
 
     def _by_signed_constant(self, x: Pair, divisor: int) -> Pair:
         """The quotient of an int64 by a constant, rounded to zero."""
@@ -429,3 +447,15 @@ def _number(x: Pair) -> int | None:
         return None
     bits = int(x.low.value) | int(x.high.value) << 32
     return bits - (bits >> 63 << 64)
+
+
+def _reciprocal(divisor: int, limit: int) -> tuple[int, int] | None:
+    """A factor and a shift: the upper 64 bits of x * factor, shifted, are x // divisor for x up to the limit.
+
+    None if the factor would have more than 64 bits.
+    """
+    for shift in range(64):
+        factor = -(-(1 << 64 + shift) // divisor)
+        if factor < 1 << 64 and (factor * divisor - (1 << 64 + shift)) * limit < 1 << 64 + shift:
+            return factor, shift
+    return None

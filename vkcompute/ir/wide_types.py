@@ -17,6 +17,7 @@ from vkcompute.ir.elimination import eliminate_dead_code, fold_branches
 from vkcompute.ir.float_functions import in_fixed_point
 from vkcompute.ir.float_pairs import FloatPairBuilder
 from vkcompute.ir.float_polynomials import evaluated
+from vkcompute.ir.floored_quotients import rounded_down
 from vkcompute.ir.function import Constant, Function, Op, Param, Push, Region, Routine, Value, walk
 from vkcompute.ir.integer_pairs import Pair, PairBuilder
 from vkcompute.ir.memory import Memory
@@ -222,6 +223,9 @@ class _Splitting:
         if code == "bitcast":
             words = self._words(op.args[0])
             return [Pair(*words[at : at + 2]) for at in range(0, len(words), 2)]
+        if division := rounded_down(op):
+            code, dividend, divisor = division
+            return [self._on_pairs.divide_down(code, self._elements(dividend)[0], divisor)]
         if code == "select":
             condition, sides = self._value(op.args[0]), map(self._elements, op.args[1:])
             return [self._on_pairs.select(condition, *both) for both in zip(*sides, strict=True)]

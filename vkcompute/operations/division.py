@@ -11,7 +11,7 @@ def quotient(f: Any, x: Any, y: Any) -> Any:
     """x // y. For integers y is not 0."""
     if x.kind.kind == "f":
         return f.widened(_float_quotient, x, y)
-    if (n := _positive(y)) is not None:
+    if n := _constant(y):
         return _quotient_by(f, x, n)
     if x.kind.kind == "u":
         return f.op("div", x, y)
@@ -24,8 +24,8 @@ def remainder(f: Any, x: Any, y: Any) -> Any:
     """x % y. For integers y is not 0."""
     if x.kind.kind == "f":
         return f.widened(_float_remainder, x, y)
-    n = _positive(y)
-    return f.op("mod", x, divisor(f, y)) if n is None else _remainder_by(f, x, n)
+    n = _constant(y)
+    return _remainder_by(f, x, n) if n > 0 else f.op("mod", x, divisor(f, y))
 
 
 def truncated_remainder(f: Any, x: Any, y: Any) -> Any:
@@ -43,20 +43,21 @@ def divisor(f: Any, y: Any) -> Any:
     return f.choose(f.op("eq", y, -1), f.number(1, y.kind), y)
 
 
-def _positive(y: Any) -> int | None:
-    """Returns the value of a positive integer constant; None for others."""
-    n = int(y.value.value) if isinstance(y.value, Constant) else 0
-    return n if n > 0 else None
+def _constant(y: Any) -> int:
+    """Returns the value of an integer constant; 0 for others."""
+    return int(y.value.value) if isinstance(y.value, Constant) else 0
 
 
 def _quotient_by(f: Any, x: Any, n: int) -> Any:
-    """x // n of a positive constant. A shift to the right rounds down; a division rounds to zero."""
-    if n & (n - 1) == 0:
+    """x // n of a constant. A shift to the right rounds down; a division rounds to zero."""
+    if n == -1:
+        return f.op("neg", x)
+    if n > 0 and n & (n - 1) == 0:
         return f.op("shr", x, n.bit_length() - 1)
     result = f.op("div", x, n)
     if x.kind.kind == "u":
         return result
-    below = f.op("lt", f.op("sub", x, f.op("mul", result, n)), 0)
+    below = f.op("lt" if n > 0 else "gt", f.op("sub", x, f.op("mul", result, n)), 0)
     return f.op("sub", result, f.to(below, x.kind))
 
 
