@@ -48,6 +48,8 @@ def of_variables(doubles_ptr, longs_ptr, halves_ptr, bytes_ptr, N: tl.constexpr)
     tl.store(longs_ptr + 7, N)
     doubled: tl.constexpr = 2147483647
     tl.store(longs_ptr + 8, doubled + 1)
+    for hundreds in tl.range(100, 101):
+        tl.store(longs_ptr + 9, tl.load(bytes_ptr) * hundreds)
 
 
 @triton.jit
@@ -58,19 +60,26 @@ def of_constants(doubles_ptr, longs_ptr, halves_ptr, bytes_ptr, N: tl.constexpr)
     tl.store(doubles_ptr + 2, x * 0.1)
     tl.store(doubles_ptr + 3, tl.cast(0.1, tl.float64))
     tl.store(doubles_ptr + 4, tl.full((), 0.1, tl.float64))
-    tl.atomic_add(doubles_ptr + 5, 0.1)
     tl.store(doubles_ptr + 6, max(x, 4.1))
     tl.store(longs_ptr, tl.load(halves_ptr) == 3.3)
     tl.store(longs_ptr + 1, tl.load(bytes_ptr) < 200)
     tl.store(longs_ptr + 2, x == 3)
     zero = x - 3
     tl.store(doubles_ptr + 7, 1.0 / -zero)
+    tl.store(doubles_ptr + 9, tl.load(bytes_ptr) * 1e300)
+    tl.store(doubles_ptr + 10, tl.where(x > 0, 1e-40, 0))
+    tl.store(longs_ptr + 3, tl.full((), 200, tl.int8))
+
+
+@triton.jit
+def of_an_atomic(doubles_ptr):
+    tl.atomic_add(doubles_ptr, 0.1)
 
 
 def _run(machine: Any, program: Any) -> list[list[Any]]:
     halves, numbers = np.array([3.3, 1.7], np.float16), np.array([-7, 2], np.int8)
-    longs = np.zeros(9, np.int64)
-    doubles = np.array([0, 0, 0, 0, 0, 0, 0, 0, 3], np.float64)
+    longs = np.zeros(10, np.int64)
+    doubles = np.array([0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0], np.float64)
     return [x.tolist() for x in run(machine, program, (1,), (doubles, longs, halves, numbers), N=4)[:2]]
 
 
@@ -78,14 +87,23 @@ def test_constants_in_variables_are_numbers_of_the_device(machine: vkcompute.Run
     doubles, longs = _run(machine, of_variables)
     half = float(np.float32(np.float16(3.3)) * np.float32(0.1))
     assert doubles[:6] == [TENTH, THIRD, 3 * TENTH, half, TENTH, 0.5]
-    assert longs == [-(2**31), -3, -1, -700, 6000000000 - 2**32, -(2**31), 2**31, -(2**31), 2**31]
+    assert longs == [-(2**31), -3, -1, -700, 6000000000 - 2**32, -(2**31), 2**31, -(2**31), 2**31, -700]
 
 
 def test_constants_become_float32_where_triton_makes_tensors_of_them(machine: vkcompute.Runtime | None) -> None:
     doubles, longs = _run(machine, of_constants)
-    assert doubles[:7] == [TENTH, TENTH, 3 * 0.1, TENTH, 0.1, TENTH, float(np.float32(4.1))]
+    assert doubles[:5] == [TENTH, TENTH, 3 * 0.1, TENTH, 0.1]
+    assert doubles[6] == float(np.float32(4.1))
     assert doubles[7] == np.inf  # 0 - 0.0 is 0.0
-    assert longs[:3] == [0, 1, 1]
+    assert doubles[9:] == [-7e300, 1e-40]  # beyond the range of float32
+    assert longs[:4] == [0, 1, 1, -56]
+
+
+@pytest.mark.pure
+def test_constants_of_atomic_operations_become_float32() -> None:
+    doubles = np.zeros(1)
+    of_an_atomic.interpret[(1,)](doubles)
+    assert doubles[0] == TENTH
 
 
 @triton.jit

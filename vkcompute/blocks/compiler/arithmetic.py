@@ -118,10 +118,7 @@ class BlockArithmetic:
             return like(value, map(self.as_tensor, value))
         if type(value) not in _CONSTANTS:
             return value
-        kind = self._own_type(value)
-        if kind is FLOAT32 and math.isfinite(value) and value and not _LEAST_FLOAT <= abs(value) <= _GREATEST_FLOAT:
-            kind = FLOAT64
-        return self.number(self.builder.const(value, kind))
+        return self.number(self.builder.const(value, self._own_type(value)))
 
     def wrapped(self, value: Any, element: Scalar) -> Value:
         """Converts a scalar or block; an int constant outside the range of an integer type wraps."""
@@ -255,7 +252,10 @@ class BlockArithmetic:
             return element_of(value.kind.type)
         if type(value) not in _CONSTANTS:
             return self.element_type(value)
-        return BOOL if type(value) is bool else FLOAT32 if type(value) is float else int_type_of(value)
+        if type(value) is float:
+            is_normal = not math.isfinite(value) or not value or _LEAST_FLOAT <= abs(value) <= _GREATEST_FLOAT
+            return FLOAT32 if is_normal else FLOAT64
+        return BOOL if type(value) is bool else int_type_of(value)
 
     def _promoted(self, one: Scalar, one_plain: bool, other: Scalar, other_plain: bool, sign: str) -> Scalar:
         divides = sign in ("/", "%")

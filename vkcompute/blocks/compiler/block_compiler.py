@@ -308,6 +308,8 @@ class BlockCompiler(Context):
             return self.binary("-", 0.0, value)
         if sign == "not" and isinstance(value, Number):
             demand_truths(self.evaluator, sign, value)
+        elif sign == "not" and isinstance(value, (float, str)):
+            return not value  # which no condition is
         if sign == "+" and isinstance(value, Number) and self.is_users():
             raise UnsupportedError("block programs have no + of one value; leave it out")
         return self.arithmetic.unary(sign, value)

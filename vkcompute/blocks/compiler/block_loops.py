@@ -98,7 +98,7 @@ def for_loop(c: Any, node: ast.For) -> None:
     refuse_items(c.evaluator, node)
     function = c.evaluator.value(node.iter.func) if isinstance(node.iter, ast.Call) else None
     if isinstance(function, LoopRange) and _is_unrolled(c, function, node):
-        _unroll(c, node)
+        _unroll(c, node, is_static=function.__name__ == "static_range")
     else:
         for_each(c.evaluator, node, c.evaluator.located(c.iterations, node.iter))
 
@@ -114,7 +114,8 @@ def _is_unrolled(c: Any, function: LoopRange, node: ast.For) -> bool:
     return all(type(bound) is int for bound in bounds) and bounds[2] != 0 and len(range(*bounds)) == 1
 
 
-def _unroll(c: Any, node: ast.For) -> None:
+def _unroll(c: Any, node: ast.For, *, is_static: bool) -> None:
+    """Builds the body once per iteration, with the counter as a constant if it is static."""
     if node.orelse:
         raise UnsupportedError("a loop over tl.static_range has no else; write it behind the loop")
     if _leaves(node):
@@ -127,17 +128,19 @@ def _unroll(c: Any, node: ast.For) -> None:
     if not isinstance(node.target, ast.Name):
         raise UnsupportedError("a for loop over a range has one variable")
     for value in range(*args):
-        c.evaluator.flow.env[node.target.id] = value
+        c.evaluator.flow.env[node.target.id] = value if is_static else c.as_tensor(value)
         c.evaluator.block(node.body)
 
 
 def iterations(c: Any, node: ast.expr) -> Iterations:
-    """Evaluates the range of a for loop, Python's or `tl.range`, whose hints for pipelining have no effect."""
+    """Evaluates the range of a for loop, Python's or `tl.range`. Hints for pipelining have no effect on either."""
     function = c.evaluator.value(node.func) if isinstance(node, ast.Call) else None
     if isinstance(node, ast.Call) and isinstance(function, LoopRange):
         return Range(c.kernels.numbers, _bounds(c, node))
     if function not in (range, *LOOP_CALLS):
         raise not_iterated(c, c.evaluator.value(node))
+    if isinstance(node, ast.Call) and all(keyword.arg in LoopRange.hints for keyword in node.keywords):
+        node = ast.copy_location(ast.Call(node.func, node.args, []), node)
     return Range(c.kernels.numbers, c.kernels.range_arguments(node))
 
 

@@ -77,7 +77,7 @@ def full(c: BlockCompiler, shape: Any, value: Any, dtype: Any) -> Any:
     if is_complex_dtype(dtype):
         parts = converted(c, value, dtype)
         return Complex([c.number(c.builder.full(part.value, checked_shape(shape))) for part in parts])
-    return c.number(c.builder.full(c.cast(value, scalar_of(dtype)), checked_shape(shape)))
+    return c.number(c.builder.full(c.arithmetic.wrapped(value, scalar_of(dtype)), checked_shape(shape)))
 
 
 @block_function

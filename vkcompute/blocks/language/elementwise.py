@@ -58,7 +58,8 @@ def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = Non
 def _check_conversion(c: BlockCompiler, x: Number, kind: Scalar, rounding: Any) -> None:
     """Raises UnsupportedError for a conversion, or a rounding mode, that Triton lacks."""
     source = c.element_type(x)
-    if rounding is not None and (source.kind + kind.kind != "ff" or kind.bits >= source.bits):
+    is_narrower = source is kind or (source.kind + kind.kind == "ff" and kind.bits < source.bits)
+    if rounding is not None and not is_narrower:
         raise UnsupportedError(
             f"fp_downcast_rounding is for conversions to narrower floats; got {OF_SCALAR[source]} to {OF_SCALAR[kind]}"
         )

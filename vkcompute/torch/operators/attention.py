@@ -32,7 +32,7 @@ def attention(
     tensors = [query, key, value, *([] if attn_mask is None else [attn_mask])]
     are_plain = all(type(x) in (torch.Tensor, torch.nn.Parameter) and is_on_device(x) for x in tensors)
     takes_mask = attn_mask is None or attn_mask.dtype in (torch.bool, query.dtype)
-    named = {"scale": scale, "enable_gqa": enable_gqa}
+    named: dict[str, Any] = {"scale": scale, "enable_gqa": enable_gqa}
     if (
         not (are_plain and takes_mask)
         or attention_choice(query, key, value, attn_mask, dropout_p, is_causal, **named) == _COMPOSED
