@@ -374,7 +374,8 @@ def _joined(shape: tuple[int, ...], axis: int, *parts: Array) -> Array:
     for part in parts:
         stop = start + part.shape[axis]
         if part.size:
-            assign(joined[(*[slice(None)] * axis, slice(start, stop))], part)
+            where = (*[slice(None)] * axis, slice(start, stop))
+            assign(joined[where], part)
         start = stop
     return joined
 
