@@ -89,6 +89,13 @@ def small_convnext() -> Any:
     return models.ConvNeXt(stages, layer_scale=1.0, num_classes=4)
 
 
+def small_transformer() -> Any:
+    """Returns a VisionTransformer of torchvision of two layers, whose head is not the zeros that it begins with."""
+    model = import_torchvision().models.VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=4)
+    torch.nn.init.normal_(model.heads.head.weight)
+    return model
+
+
 def image_model(name: str, **settings: Any) -> Model:
     """Returns a model of timm."""
 
@@ -166,8 +173,7 @@ MODELS = (
     vision("resnet18", num_classes=4),
     vision("mobilenet_v3_small", num_classes=4, dropout=0.0),
     Model("torchvision", "ConvNeXt", "picture", small_convnext),
-    vision("VisionTransformer", image_size=32, patch_size=8, num_layers=2, num_heads=4, hidden_dim=32, mlp_dim=64,
-           num_classes=4),
+    Model("torchvision", "VisionTransformer", "picture", small_transformer),
     image_model("resnet18"),
     image_model("mobilenetv3_small_050"),
     image_model("convnext_atto"),
