@@ -43,7 +43,8 @@ def test_results_are_numpys(runtime: vc.Runtime, tmp_path: Path, start: int) -> 
     divisors, x = DIVISORS[start : start + 8], dividends()
     rows = [f"    out[i, {2 * at}] = x // {n}\n    out[i, {2 * at + 1}] = x % {n}" for at, n in enumerate(divisors)]
     file = tmp_path / "kernels_of_quotients.py"
-    head = "import vkcompute as vc\n@vc.kernel\ndef divided(xs, out):\n    i = vc.global_id(0)\n    x = xs[i]\n"
+    head = "import vkcompute as vc\n@vc.kernel\ndef divided(xs, out):\n    i = vc.global_id(0)\n"
+    head += "    if i >= len(xs):\n        return\n    x = xs[i]\n"
     file.write_text(head + "\n".join(rows), encoding="utf-8")
     out = runtime.zeros((len(x), 2 * len(divisors)), np.int64)
     kernel: Any = runpy.run_path(str(file))["divided"]
