@@ -53,6 +53,17 @@ def most_buffers(gpu: vc.Runtime) -> int:
     return int(gpu.device.physical.limits["maxPerStageDescriptorStorageBuffers"])
 
 
+def needs_bindings(gpu: vc.Runtime | None, n: int) -> None:
+    """Skips a test whose program takes so many bindings by its own text, where the device has fewer.
+
+    Args:
+        gpu: the runtime, or None where the program is interpreted.
+        n: the number of storage buffers.
+    """
+    if gpu is not None and most_buffers(gpu) < n:
+        pytest.skip(f"the program takes {n} bindings")
+
+
 def computes_by_words(gpu: vc.Runtime, dtype: str) -> bool:
     """True if hundreds of instructions compute an operation of float64 or complex128 on the device.
 

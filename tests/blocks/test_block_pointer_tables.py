@@ -9,7 +9,7 @@ import pytest
 from block_programs import gathered, grouped_matmul, launched
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from runtimes import lacks
+from runtimes import lacks, needs_bindings
 
 import vkcompute
 import vkcompute.compat.triton as triton
@@ -63,6 +63,7 @@ def test_grouped_products(
     *,
     split: bool,
 ) -> None:
+    needs_bindings(machine, 8)
     if machine is not None and lacks(machine, dtype):
         pytest.skip(f"no {dtype}")
     if split:
@@ -238,6 +239,7 @@ def places(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int]]]:
 def test_places_of_any_arrays(
     gpu: vkcompute.Runtime, *, drawn: tuple[list[int], list[tuple[int, int]]], split: bool
 ) -> None:
+    needs_bindings(gpu, 8)
     sizes, places = drawn
     arrays = [np.arange(n, dtype=np.float32) + 100 * at + 1 for at, n in enumerate(sizes)]
     at, offsets = (np.array(host, np.int32) for host in zip(*places, strict=True))
@@ -300,6 +302,7 @@ def test_steps_on_arrays_that_overlap(
     request: pytest.FixtureRequest, kind: str, *, drawn: list[tuple[int, ...]], split: bool, n: int
 ) -> None:
     gpu: vkcompute.Runtime = request.getfixturevalue(kind)
+    needs_bindings(gpu, 8)
     hosts = [np.arange(size, dtype=np.float32) + 1000 * at for at, size in enumerate((256, 128, 40))]
     arrays = [gpu.array(host) for host in hosts]
     with pytest.MonkeyPatch.context() as patch:
@@ -388,6 +391,7 @@ def of_all_kinds(x_ptrs, counts_ptrs, out_ptr, n, flag):
 def test_pointers_of_all_kinds(
     machine: vkcompute.Runtime | None, monkeypatch: pytest.MonkeyPatch, flag: int, *, split: bool
 ) -> None:
+    needs_bindings(machine, 8)
     if split:
         monkeypatch.setattr(window, "_MOST_ELEMENTS", 64)
     x, counts = [np.arange(at, at + 24, dtype=np.float32) for at in range(3)], [np.zeros(2, np.int32)] * 2
@@ -421,6 +425,7 @@ def passed_on(x_ptrs, out_ptr, n, N: tl.constexpr):
 def test_pointers_that_loops_and_functions_pass_on(
     machine: vkcompute.Runtime | None, monkeypatch: pytest.MonkeyPatch, *, split: bool
 ) -> None:
+    needs_bindings(machine, 8)
     if split:
         monkeypatch.setattr(window, "_MOST_ELEMENTS", 64)
     arrays = [np.arange(32, dtype=np.float32) + 100 * at for at in range(5)]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from block_programs import gathered, grouped_matmul
-from runtimes import lacks, open_runtime
+from runtimes import lacks, needs_bindings, open_runtime
 
 import vkcompute
 import vkcompute.compat.triton as triton
@@ -118,6 +118,7 @@ def through_both(x_ptrs, x_ptr, out_ptr, N: tl.constexpr, REVERSE: tl.constexpr)
 def test_an_array_of_a_table_that_is_an_argument_too(
     machine: vkcompute.Runtime | None, n: int, *, reverse: bool
 ) -> None:
+    needs_bindings(machine, 8)
     gpu, host = machine, np.arange(n, dtype=np.float32)
     x, y, out = (host.copy() if gpu is None else gpu.array(host) for _ in range(3))
     program = through_both.interpret if gpu is None else through_both
@@ -140,6 +141,7 @@ def between_tables(x_ptrs, y_ptrs, N: tl.constexpr):
 def test_tables_with_arrays_that_overlap(
     gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPatch, *, split: bool
 ) -> None:
+    needs_bindings(gpu, 8)
     if split:
         monkeypatch.setattr(window, "_MOST_ELEMENTS", 256)
     host = np.arange(384, dtype=np.float32)
@@ -161,6 +163,7 @@ def test_lazy_arrays_of_a_table(gpu: vkcompute.Runtime) -> None:
 
 
 def test_failed_launches_fail_reads_of_all_arrays(gpu: vkcompute.Runtime) -> None:
+    needs_bindings(gpu, 8)
     table, out = triton.PointerTable([gpu.zeros(16), gpu.zeros(8)]), triton.PointerTable([gpu.zeros(16), gpu.zeros(8)])
     failing[(1,)](table, out)
     for array in out.arrays:
@@ -183,6 +186,7 @@ def failing(in_ptrs, out_ptrs):
 @pytest.mark.usefixtures("clean_handles")
 def test_a_table_keeps_the_memory_of_its_arrays() -> None:
     with open_runtime() as gpu:
+        needs_bindings(gpu, 8)
         out, first = gpu.zeros(64), gpu.array(np.full(64, 5, np.float32))
         table = triton.PointerTable([first, gpu.array(np.full(64, 7, np.float32)), out])
         add_one[(3,)](table, 64, N=64)
@@ -303,6 +307,7 @@ def test_tuned_programs(gpu: vkcompute.Runtime) -> None:
 
 
 def test_tables_in_a_graph_with_loops_of_unknown_length(gpu: vkcompute.Runtime) -> None:
+    needs_bindings(gpu, 8)
     random = np.random.default_rng(0)
     a, b = ([gpu.array(random.normal(size=(20, 20)).astype(np.float32)) for _ in range(3)] for _ in range(2))
     c = [gpu.zeros((20, 20)) for _ in range(3)]
@@ -319,6 +324,7 @@ def test_tables_in_a_graph_with_loops_of_unknown_length(gpu: vkcompute.Runtime) 
 def test_tables_share_bindings_with_other_arrays(most: int) -> None:
     random = np.random.default_rng(most)
     with open_runtime(limits={"maxPerStageDescriptorStorageBuffers": most}) as gpu:
+        needs_bindings(gpu, most)
         a, b = ([gpu.array(random.normal(size=(16, 16)).astype(np.float32)) for _ in range(2)] for _ in range(2))
         c = [gpu.zeros((16, 16)) for _ in range(2)]
         tables = [triton.PointerTable(item) for item in (a, b, c)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from runtimes import lacks, open_runtime
+from runtimes import lacks, needs_bindings, open_runtime
 
 import vkcompute as vc
 import vkcompute.compat.triton as triton
@@ -22,6 +22,7 @@ BLOCK = 128
 @pytest.fixture(scope="module")
 def small() -> Iterator[vc.Runtime]:
     with open_runtime(limits={"maxStorageBufferRange": MOST}) as runtime:
+        needs_bindings(runtime, 20)
         yield runtime
 
 

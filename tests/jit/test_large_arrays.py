@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runtimes import lacks, open_runtime
+from runtimes import lacks, needs_bindings, open_runtime
 
 import vkcompute as vc
 
@@ -18,8 +18,7 @@ MOST, N = 4096, 5000  # bytes of a binding, elements of an array
 @pytest.fixture(scope="module")
 def small() -> Iterator[vc.Runtime]:
     with open_runtime(limits={"maxStorageBufferRange": MOST}) as runtime:
-        if runtime.device.physical.limits["maxPerStageDescriptorStorageBuffers"] < 20:
-            pytest.skip("two arrays take up to 20 bindings")
+        needs_bindings(runtime, 20)
         yield runtime
 
 
