@@ -1,7 +1,7 @@
 // c = a * b on float32, one element per invocation: a kernel to try a launch with.
 #version 460
 
-layout(local_size_x = 256) in;
+layout(local_size_x = 64) in;
 
 layout(std430, set = 0, binding = 0) readonly buffer A { float a[]; };
 layout(std430, set = 0, binding = 1) readonly buffer B { float b[]; };
