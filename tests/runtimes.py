@@ -64,6 +64,12 @@ def needs_bindings(gpu: vc.Runtime | None, n: int) -> None:
         pytest.skip(f"the program takes {n} bindings")
 
 
+def needs_shaders(gpu: vc.Runtime) -> None:
+    """Skips a test of the shaders of pipelines: a device of fewer invocations takes kernels in their place."""
+    if gpu.device.physical.limits["maxComputeWorkGroupInvocations"] < 256:
+        pytest.skip("the device runs kernels in the place of the shaders")
+
+
 def computes_by_words(gpu: vc.Runtime, dtype: str) -> bool:
     """True if hundreds of instructions compute an operation of float64 or complex128 on the device.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute.compiled.blocks import _accesses
@@ -42,6 +43,8 @@ def test_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str |
 
 
 def test_the_words_of_a_processor(gpu: vc.Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if lacks(gpu, "int64", in_shaders=True):
+        pytest.skip("the device has no words of 64 bits")
     quirks = quirks_of(gpu.device.physical)
     monkeypatch.setattr("vkcompute.core.quirks.CPUINFO", tmp_path / "missing")
     assert _accesses(gpu)[0] == ("uint64" if quirks.scalar_loads else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,8 @@ from vkcompute.tile.device import block_target
 @pytest.fixture(autouse=True)
 def _varying(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has the device under test report several sizes."""
+    if os.environ.get("VKCOMPUTE_PROFILE"):
+        pytest.skip("the profile says what sizes and operations subgroups have")
     sizes = {"minSubgroupSize": 1, "maxSubgroupSize": 128, "requiredSubgroupSizeStages": 0x20}
     known = cached_property(lambda self, given=PhysicalDevice.properties.func: given(self) | sizes)
     known.__set_name__(PhysicalDevice, "properties")

@@ -27,6 +27,8 @@ def _layer() -> None:
 
 def misbind(runtime: vc.Runtime) -> None:
     """Point a descriptor at an offset that no device allows."""
+    if os.environ.get("VKCOMPUTE_PROFILE"):
+        pytest.skip("the check of the profile comes before the layer's")
     layout = PipelineLayout(runtime.device, [(0, 0, "storage_buffer", "")], 0)
     array = runtime.empty(100)
     with runtime.device.lock:
@@ -41,7 +43,7 @@ def test_error_raises_at_the_users_line(
     with vc.Runtime() as runtime:
         with pytest.raises(vc.ValidationError) as caught:
             misbind(runtime)
-        line = misbind.__code__.co_firstlineno + 5
+        line = misbind.__code__.co_firstlineno + 7
         assert caught.value.vuid == VUID
         assert caught.value.where == f"{__file__}:{line}"
         assert str(caught.value).startswith(f"{__file__}:{line}: {VUID}: ")

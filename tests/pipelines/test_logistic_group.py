@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from logistic_oracle import Fit, descent, fit
-from runtimes import open_runtime
+from runtimes import needs_shaders, open_runtime
 from test_logistic_training import random_table
 
 import vkcompute as vc
@@ -78,6 +78,7 @@ def test_parts_in_many_chunks(
 def test_the_table_is_divided_anew_where_one_device_is_slow(
     group: vc.DeviceGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    needs_shaders(group.runtimes[0])
     uploads: list[int] = []
     upload = table.upload
 
@@ -142,6 +143,7 @@ def test_batches_that_one_device_has_no_row_of(group: vc.DeviceGroup, d: int) ->
 
 
 def test_fit_inside_of_a_profile_is_not_measured(group: vc.DeviceGroup) -> None:
+    needs_shaders(group.runtimes[0])
     X, y = random_table(100, 2, 12)
     with group.runtimes[0].profile() as profile:
         model = descent(max_iter=10, device=group).fit(X, y)
