@@ -40,7 +40,7 @@ lint:  ## ruff (rules and format) and mypy (strict)
 	@$(RUN) -m mypy
 	@$(RUN) -m mypy build_shaders.py scripts tools
 
-torch:  ## PyTorch's device, in an environment of its own: tests, op_db, gradients, modules, optimizers
+torch:  ## PyTorch's device: tests, operators, gradients, modules
 	@$(SETUP) test
 	@$(RUN) -m venv build/torch/venv
 	@build/torch/venv/bin/python -m pip install --quiet --no-deps $(TORCH)

@@ -58,6 +58,7 @@ LEFT_OUT = {
     "programs": "compiles random kernels, which are without end",
     "recorded": "is this program",
     "stream_once": "a part of streaming.py",
+    "torch_calls": "needs PyTorch",
     "torch_compilation": "needs PyTorch",
     "torch_training": "needs PyTorch",
 }

@@ -59,10 +59,10 @@ def _compile_for(lanes: int, programs: dict[bytes, Program]) -> None:
     """Compiles block programs also for subgroups of `lanes`: to programs, by the modules that run in their place."""
     own = block_source.specialize
 
-    def specialized(definition: Any, constants: Any, signature: Any, options: Any, *args: Any) -> Any:
-        result, target = own(definition, constants, signature, options, *args), options.target
+    def specialized(definition: Any, constants: Any, signature: Any, options: Any, *args: Any, **named: Any) -> Any:
+        result, target = own(definition, constants, signature, options, *args, **named), options.target
         wide = options._replace(target=target._replace(subgroup_size=lanes))
-        other = own(definition, constants, signature, wide, *args)
+        other = own(definition, constants, signature, wide, *args, **named)
         programs[result.module[0]] = Program("", *other.module, subgroup_size=other.subgroup_size)
         return result
 
