@@ -155,7 +155,7 @@ def test_the_page_on_block_programs(gpu: vc.Runtime, capsys: pytest.CaptureFixtu
     names: dict[str, Any] = {"__name__": "blocks.md"}
     assert run_blocks(ROOT / "docs/blocks.md", names) > 10
     shown = capsys.readouterr().out.splitlines()
-    assert [line for line in shown if line in ("True", "False")] == ["True"] * 7
+    assert [line for line in shown if line in ("True", "False")] == ["True"] * 8
     assert "[1]" in shown
     assert "x is fp32" in shown
     names.clear()
