@@ -15,6 +15,7 @@ from vkcompute.blocks.compiler.aggregates import OPERATORS, Aggregate
 from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.block_attributes import Method, attribute_of
 from vkcompute.blocks.compiler.block_loops import comprehension, f_string, for_loop, iterations, not_iterated
+from vkcompute.blocks.compiler.block_statements import BLOCK_STATEMENTS
 from vkcompute.blocks.compiler.functions import (
     OWN,
     STATEMENTS,
@@ -31,8 +32,6 @@ from vkcompute.blocks.compiler.refusals import (
     refuse_mixed,
     refuse_name,
     refuse_noinline_blocks,
-    refuse_return,
-    refuse_unused,
     refuse_variable,
     text_of_mismatch,
     without_refused,
@@ -50,7 +49,6 @@ from vkcompute.blocks.compiler.types import (
     TupleType,
 )
 from vkcompute.errors import KernelError
-from vkcompute.frontend import statements
 from vkcompute.frontend.desugaring import BUILTIN
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, NUMBERS_AND_TEXT, call_python, constant, subscript
@@ -465,30 +463,6 @@ def _name(e: Evaluator, node: ast.Name) -> Any:
     return value
 
 
-def _expression(e: Evaluator, node: ast.Expr) -> None:
-    refuse_unused(e, node.value)
-    statements.STATEMENTS[ast.Expr](e, node)
-
-
-def _annotated(e: Evaluator, node: ast.AnnAssign) -> None:
-    """Assigns a value; one annotated as tl.constexpr stays a constant, and may be declared without a value."""
-    if e.value(node.annotation) is not Constexpr:
-        statements.STATEMENTS[ast.AnnAssign](e, node)
-        return
-    name, function = ast.unparse(node.target), e.frames[-1].function
-    if node.value is None:
-        e.language.declared.add((function, name))  # type: ignore[attr-defined]
-    else:
-        if name in e.flow.env and is_users(e.frames[-1]):
-            raise UnsupportedError(f"{name} is already defined; a constexpr cannot be reassigned; take another name")
-        e.flow.assign(name, e.value(node.value))
-
-
-def _return(e: Evaluator, node: ast.Return) -> None:
-    refuse_return(e)
-    statements.STATEMENTS[ast.Return](e, node)
-
-
 def _own(method: Callable[[BlockCompiler, Any], Any]) -> Callable[[Evaluator, Any], Any]:
     """Makes a function of the evaluator and a node from a method of the language."""
     return lambda e, node: method(e.language, node)  # type: ignore[arg-type]
@@ -507,11 +481,8 @@ _OWN_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
 _HANDLERS = {**EXPRESSIONS, ast.Name: _name, **{kind: _own(method) for kind, method in _OWN_EXPRESSIONS.items()}}
 _EXPRESSIONS = {kind: partial(_plain, handler) for kind, handler in without_refused(_HANDLERS).items()}
 _STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
-    **statements.STATEMENTS,
+    **BLOCK_STATEMENTS,
     ast.Assert: _own(BlockCompiler._assert),
-    ast.AnnAssign: _annotated,
-    ast.Expr: _expression,
     ast.For: _own(for_loop),
-    ast.Return: _return,
 }
 _STATEMENTS = without_refused(_STATEMENTS)
