@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
+from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.torch.kernels import KERNELS, Kernel, exists, operator
 from vkcompute.torch.storage import copy_to
 
-_dtype_errors: dict[tuple[Any, ...], Exception | None] = {}
+_dtype_errors: BoundedCache[tuple[Any, ...], Exception | None] = BoundedCache(1024)
 _OF_DTYPES = re.compile(
     "out tensor to have dtype|desired output type|out tensor with dtype|Found dtype .* but expected"
 )
@@ -82,9 +83,10 @@ def prepared(name: str, function: Kernel) -> Kernel:
 def _require_dtypes(name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]) -> None:
     """Raises PyTorch's error, if it has one, for tensors for results of these dtypes."""
     key = name, *map(_type_of, (*args, *named.values()))
-    if key not in _dtype_errors:
-        _dtype_errors[key] = _dtype_error(name, args, named, outs)
-    error = _dtype_errors[key]
+    try:
+        error = _dtype_errors[key]
+    except KeyError:
+        error = _dtype_errors[key] = _dtype_error(name, args, named, outs)
     if error is not None:
         raise type(error)(str(error))
 
