@@ -162,8 +162,7 @@ class BlockCompiler(Context):
 
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a condition: a device value, or a constant."""
-        if not isinstance(value, Complex):
-            refuse_condition(self.evaluator, value)
+        refuse_condition(self.evaluator, value)
         return self.arithmetic.truth(value)
 
     def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Any, *, is_cheap: bool) -> Any:

@@ -21,7 +21,7 @@ from vkcompute.frontend.evaluator import Evaluator, Frame
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, Scalar
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.values import Kind, Number
+from vkcompute.jit.frontend.values import Complex, Kind, Number
 
 _OWN = f"{__name__.partition('.')[0]}."
 PYTHONIC = "__vkcompute_pythonic__"
@@ -48,7 +48,8 @@ def is_library(function: Any) -> bool:
 
 def refuse_condition(e: Evaluator, value: Any) -> None:
     """Raises UnsupportedError for a constant as a condition that is no bool, int or None, in a program of users."""
-    if isinstance(value, (float, str, tuple)) and not isinstance(value, POINTERS) and is_users(e.frames[-1]):
+    is_constant = isinstance(value, (float, str, tuple)) and not isinstance(value, (*POINTERS, Complex))
+    if is_constant and is_users(e.frames[-1]):
         raise UnsupportedError(f"a constant condition is a bool, an int or None; got {describe(value)}; compare it")
 
 
