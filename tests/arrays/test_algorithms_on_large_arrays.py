@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runtimes import most_buffers, open_runtime
+from runtimes import needs_bindings, open_runtime
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
@@ -58,8 +58,7 @@ def test_results_are_right_or_refused(gpu: vc.Runtime, monkeypatch: pytest.Monke
 
 
 def test_assignments_are_right(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    if most_buffers(gpu) < 8:
-        pytest.skip("the device binds fewer parts of the arrays than there are")
+    needs_bindings(gpu, 8)
     x, at, new = gpu.array(_X), gpu.array(_AT), gpu.zeros(1)
     with monkeypatch.context() as patch:
         patch.setattr(type(gpu.device), "max_binding_bytes", LIMIT)

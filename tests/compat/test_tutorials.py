@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from runtimes import most_buffers
+from runtimes import needs_bindings
 
 import vkcompute as vc
 import vkcompute.compat.kp as kp
@@ -70,8 +70,7 @@ def test_workgroups() -> None:
 def test_logistic_regression() -> None:
     """The weights agree with the same steps in float64."""
     with vc.Runtime() as gpu:
-        if most_buffers(gpu) < 7:
-            pytest.skip("the device binds fewer buffers than the shader has")
+        needs_bindings(gpu, 7)
 
     @ps.python2shader
     def compute_gradient(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runtimes import lacks, needs_bindings, open_runtime
+from runtimes import lacks, most_buffers, needs_bindings, open_runtime
 
 import vkcompute as vc
 
@@ -132,7 +132,7 @@ def test_large_arrays_of_another_runtime(gpu: vc.Runtime, small: vc.Runtime) -> 
 
 
 def test_more_bindings_than_the_device_has(small: vc.Runtime) -> None:
-    most = small.device.physical.limits["maxPerStageDescriptorStorageBuffers"]
+    most = most_buffers(small)
     largest = small.device.physical.max_allocation_bytes
     if most * MOST > largest:
         with pytest.raises(vc.OutOfDeviceMemory, match=f"an array has at most {largest} bytes there; divide it"):
