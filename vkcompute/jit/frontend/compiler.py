@@ -272,7 +272,10 @@ class Compiler(Context):
     def _attribute_of_choice(self, choice: ArrayChoice, name: str) -> Any:
         """Returns an attribute of the array that is chosen, or a method that calls that of this array."""
         if isinstance(self.attribute(choice.arrays[0], name), Intrinsic):
-            call = lambda c, *args: chosen(c, choice, lambda array: c.attribute(array, name).emit(c, *args))  # noqa: E731
+
+            def call(c: Any, *args: Any) -> Any:
+                return chosen(c, choice, lambda array: c.attribute(array, name).emit(c, *args))
+
             return Intrinsic(call, 0, None)
         return chosen(self, choice, lambda array: self.attribute(array, name))
 
