@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,8 @@ SELECTION = "VKCOMPUTE_TEST_SELECTION"
 """The environment variable with what `Selection.dumps` of selection.py gives."""
 SHARD = "VKCOMPUTE_TEST_SHARD"
 """The environment variable with a shard: which part of the test files, of how many."""
+CASES = 2
+"""At least so many cases of a test run where its cases rotate."""
 
 
 class ChosenTests:
@@ -30,6 +33,7 @@ class ChosenTests:
         part = selection.get("part") or {"share": 1, "in_full": (), "marker": "", "rooms": (), "room_share": 1}
         self._whole, self._seed = frozenset(selection.get("whole", ())), selection.get("seed", "")
         self._share, self._rotating = selection.get("share", 1), selection.get("rotating", 1)
+        self._guards = frozenset(selection.get("guards", ()))
         self._in_full, self._marker = tuple(part["in_full"]), part["marker"]
         self._rooms, self._shares = tuple(part["rooms"]), (part["share"], part["room_share"])
         self._number, self._n_shards = json.loads(env.get(SHARD, "[0, 1]"))
@@ -44,19 +48,46 @@ class ChosenTests:
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Deselects the tests that are not of this run."""
-        others = [item for item in items if not self._runs(item)]
+        rotated = self._rotated_cases(items)
+        others = [item for item in items if item.nodeid in rotated or not self._runs(item)]
+        left_out = {item.nodeid for item in others}
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if self._runs(item)]
+        items[:] = [item for item in items if item.nodeid not in left_out]
+
+    def _rotated_cases(self, items: list[pytest.Item]) -> set[str]:
+        """The cases that other commits run: of a test one of `rotating` runs, and at least `CASES`."""
+        if self._rotating == 1:
+            return set()
+        tests = defaultdict(list)  # a test's pure cases are another run's
+        for item in items:
+            file, name = _file(item), item.nodeid.partition("[")[0]
+            if not (file in self._whole or name in self._guards or "rotates" in _marks(item)):
+                tests[name, "pure" in _marks(item)].append(item.nodeid)
+        return {
+            case
+            for cases in tests.values()
+            for case in sorted(cases, key=self._number_of)[max(CASES, -(-len(cases) // self._rotating)) :]
+        }
+
+    def _number_of(self, name: str) -> int:
+        """A number of a test that changes with the commit."""
+        return zlib.crc32(f"{self._seed}:{name}".encode())
 
     def _runs(self, item: pytest.Item) -> bool:
-        file = item.nodeid.partition("::")[0]
-        marks = {mark.name for mark in item.iter_markers()}
-        rotates = self._rotating > 1 and "rotates" in marks
+        file, marks = _file(item), _marks(item)
+        rotates = self._rotating > 1 and "rotates" in marks and item.nodeid.partition("[")[0] not in self._guards
         # Those of a file that have no parameters rotate together: they may share a costly fixture.
-        name = file if rotates and "[" not in item.nodeid else item.nodeid
-        number = zlib.crc32(f"{self._seed}:{name}".encode())
+        number = self._number_of(file if rotates and "[" not in item.nodeid else item.nodeid)
         share = self._share * (self._rotating if rotates else 1)
         if file not in self._whole and number % share:
             return False
         part_share = self._shares[file.startswith(self._rooms)]
         return file.startswith(self._in_full) or self._marker in marks or number // share % part_share == 0
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def _marks(item: pytest.Item) -> set[str]:
+    return {mark.name for mark in item.iter_markers()}

@@ -49,6 +49,7 @@ POOR = "poor"
 EMULATED = (*QUEUES, POOR)
 NAMES = (*SOFTWARE, "gpu", "both", *EMULATED)
 NO_TESTS_COLLECTED = 5  # pytest's exit status
+ENDED = (0, 1, NO_TESTS_COLLECTED)  # of a run whose tests all ran; 1 if one failed
 N_SHARDS = 2  # of a driver's run
 N_PURE_SHARDS = 4  # of pure tests, which run last: the shorter the last runs are, the sooner both cores end
 MAX_CONCURRENT = 3  # on two cores: while one run waits, for a driver's thread or a process, two others compute
@@ -75,7 +76,14 @@ class Driver:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A row of the summary. `collected` is False if pytest found no tests; `output` has not been printed yet."""
+    """A row of the summary.
+
+    Attributes:
+        collected: False if pytest found no tests.
+        output: what has not been printed yet.
+        failing: the test files in which a test failed.
+        ended: False if the process died, or pytest itself failed.
+    """
 
     driver: str
     device: str
@@ -85,6 +93,8 @@ class Outcome:
     seconds: float = 0.0
     collected: bool = True
     output: str = ""
+    failing: frozenset[str] = frozenset()
+    ended: bool = True
 
     def counts(self) -> dict[str, int | float]:
         """What a record keeps."""
@@ -174,6 +184,7 @@ def combined(outcomes: list[Outcome]) -> list[Outcome]:
         rows[outcome.driver] = outcome if row is None else Outcome(
             outcome.driver, outcome.device, row.passed + outcome.passed, row.failed + outcome.failed,
             row.skipped + outcome.skipped, row.seconds + outcome.seconds, row.collected or outcome.collected,
+            failing=row.failing | outcome.failing, ended=row.ended and outcome.ended,
         )  # fmt: skip
     return [*rows.values()]
 
@@ -226,26 +237,33 @@ def run(driver: Driver, env: dict[str, str], markers: list[str], arguments: list
             stream: dict[str, Any] = {} if shown else {"stdout": file, "stderr": file}
             status = subprocess.run(command, cwd=drivers.ROOT, env=env, check=False, **stream).returncode
         seconds = time.monotonic() - start
-        passed, failed, skipped = _read(report)
+        passed, failed, skipped, failing = _read(report)
         output = log.read_text(encoding="utf-8", errors="replace")
     if status < 0:
         say(f"{driver.name}: pytest was ended by signal {-status}")
     collected = status != NO_TESTS_COLLECTED
     if status != 0 and collected:
         failed = max(failed, 1)
-    return Outcome(driver.name, driver.device, passed, failed, skipped, seconds, collected, output)
+    ended = status in ENDED
+    return Outcome(driver.name, driver.device, passed, failed, skipped, seconds, collected, output, failing, ended)
 
 
-def _read(report: Path) -> tuple[int, int, int]:
-    """Passed, failed (and errors), and skipped (and expected failures) in a JUnit report; zeros if it is missing."""
+def _read(report: Path) -> tuple[int, int, int, frozenset[str]]:
+    """Passed, failed (and errors), and skipped (and expected failures) in a JUnit report, and the files that failed.
+
+    Zeros if it is missing.
+    """
     if not report.exists():
-        return 0, 0, 0
+        return 0, 0, 0, frozenset()
     total = failed = skipped = 0
+    failing: set[str] = set()
     for suite in ET.parse(report).iter("testsuite"):
         total += int(suite.get("tests", 0))
         failed += int(suite.get("failures", 0)) + int(suite.get("errors", 0))
         skipped += int(suite.get("skipped", 0))
-    return max(total - failed - skipped, 0), failed, skipped
+        cases = [case for case in suite.iter("testcase") if {"failure", "error"} & {part.tag for part in case}]
+        failing |= {f"{case.get('classname', '').replace('.', '/')}.py" for case in cases}
+    return max(total - failed - skipped, 0), failed, skipped, frozenset(failing)
 
 
 def summary(outcomes: list[Outcome], absent: dict[str, str]) -> str:
@@ -311,8 +329,9 @@ def main() -> int:
     head, last = summary(outcomes, absent).rsplit("\n", 1)
     notes = [f"FAILED: {reason}"] if reason else []
     notes += statements
-    if options.complete and not reason and not named and {*SOFTWARE} <= {o.driver for o in outcomes}:
-        notes.append(selection.record({o.driver: o.counts() for o in outcomes}))
+    if options.complete and not named and {*SOFTWARE} <= {o.driver for o in outcomes if o.ended}:
+        failing = frozenset[str]().union(*(o.failing for o in outcomes))
+        notes.append(selection.record({o.driver: o.counts() for o in outcomes}, failing))
     print("\n".join([head, *notes, last]))
     return 1 if reason else 0
 

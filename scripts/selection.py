@@ -1,9 +1,11 @@
 """The tests that a change needs.
 
 Test files whose imports lead to what changed since the last complete run run in full. Of the others, a part rotates
-with the commit. Where all tests run, those marked `rotates` rotate, except in changed files. The first software driver
-runs these tests. The second one runs a part of them (`PART`), as half of its time is that of its compiler. `make
-complete` runs all tests, and records its commit and result in tests/complete_run.json.
+with the commit. Where most files would run in full, every test runs, and its cases rotate; tests marked `rotates`
+rotate as a whole. Changed test files, and the tests that docs/testing.md names, run with all cases then. The first
+software driver runs these tests. The second one runs a part of them (`PART`), as half of its time is that of its
+compiler. `make complete` runs all tests, and records its commit and result in tests/complete_run.json. Files in which a
+test failed then count as changed.
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ from functools import cache
 from pathlib import Path
 
 import import_graph
+from chosen_tests import CASES
 from import_graph import ROOT
 
 RECORD = ROOT / "tests/complete_run.json"
 SHARE = 4
-"""One of so many tests runs, in files that are not chosen in full, and among those marked `rotates`."""
+"""One of so many tests runs, in files that are not chosen in full; where all files are, one of so many cases."""
+MOST = 0.5
+"""Where more of the test files depend on what changed, all run, and their cases rotate."""
 ROTATING = "rotates"
 """The marker of costly tests."""
 
@@ -97,7 +102,8 @@ class Selection:
     Attributes:
         seed: decides which tests of the other files run.
         share: one of so many of them runs; 1 is all tests.
-        rotating: one of so many of their tests marked `rotates` runs.
+        rotating: one of so many of their tests marked `rotates`, and of the other tests' cases, runs.
+        guards: tests of which all cases run.
         part: of them, for the second software driver; None for all.
     """
 
@@ -107,6 +113,7 @@ class Selection:
     statement: str
     part: Part | None = None
     rotating: int = 1
+    guards: tuple[str, ...] = ()
 
     def dumps(self) -> str:
         """The text that tests/conftest.py reads."""
@@ -116,7 +123,7 @@ class Selection:
 def select(root: Path = ROOT) -> Selection:
     """The selection for the working tree."""
     head = _git(root, "rev-parse", "HEAD")
-    base = _recorded()
+    base, failing = _recorded()
     if head is None or base is None:
         return _everything("no complete run is recorded" if base is None else "git does not know this folder")
     listed = _git(root, "diff", "--name-only", "--no-renames", base)
@@ -124,7 +131,8 @@ def select(root: Path = ROOT) -> Selection:
     if listed is None or new is None:
         return _everything(f"git has no commit {base[:8]}, that of the last complete run")
     own = RECORD.relative_to(ROOT).as_posix() if RECORD.is_relative_to(ROOT) else ""  # it follows what it records
-    return selection_for(sorted({*listed.split("\n"), *new.split("\n")} - {"", own}), head, base)
+    changed = {*listed.split("\n"), *new.split("\n"), *failing} - {"", own}
+    return selection_for(sorted(changed), head, base)
 
 
 def selection_for(changed: Collection[str], seed: str, base: str) -> Selection:
@@ -139,10 +147,15 @@ def selection_for(changed: Collection[str], seed: str, base: str) -> Selection:
     part = replace(PART, in_full=(*PART.in_full, *changed_tests))
     for path in changed:
         if path.startswith(EVERYTHING):
-            everything = _everything(f"{path} changed since {base[:8]}, the last complete run", rotating=SHARE)
+            everything = _rotating(f"{path} changed since {base[:8]}, the last complete run")
             return replace(everything, whole=changed_tests, seed=seed, part=part)
     whole = tuple(test for test in test_files() if test in ALWAYS or any(needs(test, path) for path in changed))
     total = len(test_files())
+    if len(whole) > MOST * total:
+        everything = _rotating(
+            f"{len(whole)} of {total} test files depend on what changed since {base[:8]}, the last complete run"
+        )
+        return replace(everything, whole=changed_tests, seed=seed, part=part)
     statement = (
         f"{len(whole)} of {total} test files in full: {len(changed)} files that they depend on changed since "
         f"{base[:8]}, the last complete run; of the others every {SHARE}th test, by commit. All tests: make complete"
@@ -161,12 +174,18 @@ def part_statement(part: Part, driver: str) -> str:
     )
 
 
-def record(outcomes: dict[str, dict[str, int | float]]) -> str:
-    """Writes the result of a complete run for the present commit; returns a sentence about it."""
+def record(outcomes: dict[str, dict[str, int | float]], failing: Collection[str]) -> str:
+    """Writes the result of a complete run for the present commit; returns a sentence about it.
+
+    Args:
+        outcomes: the counts of each run, by its name.
+        failing: the test files in which a test failed.
+    """
     if _git(ROOT, "status", "--porcelain", "--untracked-files=normal") != "":
         return f"not recorded in {RECORD.relative_to(ROOT)}: the working tree has changes that are not committed"
     commit = _git(ROOT, "rev-parse", "HEAD")
-    RECORD.write_text(json.dumps({"commit": commit, "runs": outcomes}, indent=2) + "\n")
+    result = {"commit": commit, "runs": outcomes, "failing": sorted(failing)}
+    RECORD.write_text(json.dumps(result, indent=2) + "\n")
     return f"recorded in {RECORD.relative_to(ROOT)}: commit it"
 
 
@@ -234,17 +253,31 @@ def _mentioned(text: str) -> set[str]:
     return names
 
 
-def _everything(reason: str, rotating: int = 1) -> Selection:
-    note = f"; of those marked {ROTATING} every {rotating}th, by commit. All tests: make complete"
-    return Selection((), "", 1, f"all tests: {reason}{note if rotating > 1 else ''}", rotating=rotating)
+def guards() -> tuple[str, ...]:
+    """The tests that the tables of faults in docs/testing.md name, as pytest does without their parameters."""
+    text = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
+    return tuple(sorted({f"tests/{file}::{name}" for file, name in re.findall(r"`([\w/]+\.py)::(\w+)`", text)}))
 
 
-def _recorded() -> str | None:
-    """The commit of the last complete run."""
+def _everything(reason: str) -> Selection:
+    return Selection((), "", 1, f"all tests: {reason}")
+
+
+def _rotating(reason: str) -> Selection:
+    statement = (
+        f"all tests: {reason}; of a test's cases every {SHARE}th and at least {CASES}, of tests marked {ROTATING} "
+        f"every {SHARE}th, by commit. All cases: make complete"
+    )
+    return Selection((), "", 1, statement, rotating=SHARE, guards=guards())
+
+
+def _recorded() -> tuple[str | None, list[str]]:
+    """The commit of the last complete run, and the test files that failed in it."""
     try:
-        return str(json.loads(RECORD.read_text(encoding="utf-8"))["commit"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        result = json.loads(RECORD.read_text(encoding="utf-8"))
+        return str(result["commit"]), list(result.get("failing", ()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None, []
 
 
 def _git(root: Path, *words: str) -> str | None:

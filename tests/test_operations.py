@@ -113,6 +113,7 @@ def test_in_block_programs(gpu: vc.Runtime, arrays: tuple[Any, Any]) -> None:
     close(out.numpy(), expected_of(*wide())[:2])
 
 
+@pytest.mark.rotates
 def test_as_an_epilogue_of_a_product(gpu: vc.Runtime) -> None:
     random = np.random.default_rng(3)
     x, weight = (random.normal(size=item).astype(np.float32) for item in ((9, 12), (20, 12)))

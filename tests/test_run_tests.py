@@ -46,13 +46,14 @@ def test_outcomes_are_counted_and_what_a_run_beside_another_says_is_kept(
     assert outcome.passed >= 1
     assert "told later" not in capfd.readouterr().out
     assert "told later" in outcome.output
+    assert (outcome.failing, outcome.ended) == ({"test_inner.py"}, True)
     assert run_suite(tmp_path, "def test_a(): raise ValueError('told now')").output == ""
     assert "told now" in capfd.readouterr().out
 
 
 def test_a_process_that_dies_is_a_failure(tmp_path: Path) -> None:
     outcome = run_suite(tmp_path, "import os\ndef test_a(): pass\ndef test_b(): os.kill(os.getpid(), 9)\n")
-    assert (outcome.passed, outcome.failed) == (0, 1)
+    assert (outcome.passed, outcome.failed, outcome.ended) == (0, 1, False)
 
 
 def test_no_test_at_all_is_no_success(tmp_path: Path) -> None:

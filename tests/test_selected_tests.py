@@ -44,12 +44,10 @@ def test_faults_that_the_second_driver_shows_are_shown_at_every_commit() -> None
         assert f"tests/{file}".startswith(selection.PART.in_full) or re.search(marked, source, re.MULTILINE), name
 
 
-def test_tests_that_the_tables_of_faults_name_do_not_rotate() -> None:
+def test_of_tests_that_the_tables_of_faults_name_all_cases_run() -> None:
     text = (TESTS.parent / "docs" / "testing.md").read_text(encoding="utf-8")
-    for file, name in NAMED.findall(text):
-        source = (TESTS / file).read_text(encoding="utf-8")
-        before = re.split(rf"^(?:async )?def {name}\(", source, flags=re.MULTILINE)[0].rsplit("\n\n\n")[-1]
-        assert f"@pytest.mark.{selection.ROTATING}" not in before, f"{file}::{name}"
+    everything = selection.selection_for(["vkcompute/ir/types.py"], "seed", BASE)
+    assert {f"tests/{file}::{name}" for file, name in NAMED.findall(text)} == set(everything.guards)
 
 
 def chosen(*changed: str) -> set[str]:
@@ -99,9 +97,15 @@ def test_a_change_below_everything_runs_all_tests(changed: str) -> None:
     assert everything.part == selection.PART
     assert (everything.share, everything.rotating, everything.whole) == (1, selection.SHARE, ())
     assert everything.statement == (
-        f"all tests: {changed} changed since 01234567, the last complete run; of those marked rotates every 4th, "
-        "by commit. All tests: make complete"
+        f"all tests: {changed} changed since 01234567, the last complete run; of a test's cases every 4th and at "
+        "least 2, of tests marked rotates every 4th, by commit. All cases: make complete"
     )
+
+
+def test_a_change_that_most_files_depend_on_runs_all_tests() -> None:
+    everything = selection.selection_for(["vkcompute/blocks/compiler/block_compiler.py"], "seed", BASE)
+    assert (everything.share, everything.rotating) == (1, selection.SHARE)
+    assert "test files depend on what changed since 01234567" in everything.statement
 
 
 @pytest.mark.parametrize("prefix", selection.EVERYTHING)
@@ -136,6 +140,8 @@ def test_changes_since_the_recorded_commit_count(tmp_path: Path, monkeypatch: py
     after = selection.select(tmp_path)
     assert after.seed == git(tmp_path, "rev-parse", "HEAD")
     assert {"tests/nn/test_linear.py", "tests/cli/test_cli_demo.py"} <= set(after.whole) - before
+    selection.RECORD.write_text(json.dumps({"commit": after.seed, "failing": ["tests/core/test_vk.py"]}))
+    assert "tests/core/test_vk.py" in selection.select(tmp_path).whole
     selection.RECORD.write_text(json.dumps({"commit": "f" * 40}))
     assert selection.select(tmp_path).statement.startswith("all tests: git has no commit ffffffff")
 
@@ -171,6 +177,12 @@ import pytest
 @pytest.mark.parametrize("n", range(60))
 def test_any(n): pass
 
+@pytest.mark.parametrize("n", range(3))
+def test_some(n): pass
+
+@pytest.mark.parametrize("n", range(90))
+def test_guard(n): pass
+
 @pytest.mark.every_driver
 def test_marked(): pass
 
@@ -202,7 +214,7 @@ def of(names: list[str], file: str, test: str) -> set[str]:
 
 
 def test_a_second_driver_runs_its_rooms_changed_and_marked_tests_and_a_part_that_rotates(tmp_path: Path) -> None:
-    """The first one runs all, but of slow tests that rotate, a part."""
+    """The first one runs all tests, of their cases a part, and of slow tests that rotate, a part."""
     files = changed, other, room, half = [f"tests/{name}/test_conv.py" for name in ("cli", "nn", "core", "jit")]
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -210,7 +222,8 @@ def test_a_second_driver_runs_its_rooms_changed_and_marked_tests_and_a_part_that
     (tmp_path / "tests/conftest.py").write_text(PLUGIN)
     tests = selection.selection_for(["vkcompute/ir/types.py"], "", BASE)
     part = replace(selection.PART, in_full=(*selection.PART.in_full, changed))
-    tests = replace(tests, whole=(changed,), part=part)
+    guards = tuple(f"{file}::test_guard" for file in files)
+    tests = replace(tests, whole=(changed,), part=part, guards=guards)
 
     def run(seed: str, part: bool = True) -> list[str]:
         own = replace(tests, seed=seed)
@@ -219,14 +232,17 @@ def test_a_second_driver_runs_its_rooms_changed_and_marked_tests_and_a_part_that
     everything, first, again, second = run("commit 1", False), run("commit 1"), run("commit 1"), run("commit 2")
     assert first == again != second
     for file in files:
-        assert len(of(everything, file, "test_any")) == 60
+        assert len(of(everything, file, "test_any")) == (60 if file == changed else 15)
+        assert len(of(everything, file, "test_some")) == (3 if file == changed else 2)
+        assert len(of(everything, file, "test_guard")) == 90
         assert of(everything, file, "test_marked")
         slow = len(of(everything, file, "test_slow"))
         assert slow == 60 if file == changed else 5 <= slow <= 25
     for names in (first, second):
         assert all(of(names, file, "test_marked") for file in files)
-        assert [len(of(names, file, "test_any")) for file in (changed, room)] == [60, 60]
-        assert 1 <= len(of(names, other, "test_any")) <= 18 < len(of(names, half, "test_any")) <= 45
+        assert [len(of(names, file, "test_any")) for file in (changed, room)] == [60, 15]
+        n_other, n_half = (len(of(names, file, "test_guard")) for file in (other, half))
+        assert n_other <= 16 < n_half <= 45
         assert len(of(names, changed, "test_slow")) == 60
 
 

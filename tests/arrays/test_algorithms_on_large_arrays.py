@@ -184,6 +184,7 @@ def test_an_index_out_of_range_is_refused_beyond_the_bindings_of_a_launch(poor: 
         poor.array(_Y)[poor.array(indices)].numpy()
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("n", [512, 525, 251, 257, 1009, 1372, 1500])
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "hfft"])
 def test_a_transform_of_one_row_reaches_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name: str, n: int) -> None:
@@ -197,6 +198,7 @@ def test_a_transform_of_one_row_reaches_beyond_the_bindings_of_a_launch(poor: vc
         np.testing.assert_allclose(back(result, n).numpy(), x, atol=1e-5)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("n", [700, 1009])
 def test_a_transform_of_one_row_of_doubles_reaches_beyond_the_bindings_of_a_launch(poor: vc.Runtime, n: int) -> None:
     x = _Y[:n].astype(np.float64) * (1 + 2j)

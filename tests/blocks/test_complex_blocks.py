@@ -108,6 +108,7 @@ def of_elements(x_ptr, out_ptr, real_ptr, N: tl.constexpr):
 FUNCTIONS = np.exp, np.log, np.sqrt, np.sin, np.cos, np.conj, np.tanh, np.negative
 
 
+@pytest.mark.rotates
 def test_functions(machine: vkcompute.Runtime | None) -> None:
     x = numbers(np.complex64, 3)
     given, size = run(machine, of_elements, (1,), (x, np.zeros((8, N), x.dtype), np.zeros(N, np.float32)), N=N)[1:]

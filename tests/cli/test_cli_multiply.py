@@ -178,6 +178,7 @@ def test_the_next_run_deletes_what_a_killed_one_left(
     assert listing() == ["a.npy", "b.npy", "c.npy"]
 
 
+@pytest.mark.rotates
 @posix
 def test_a_bar_is_drawn_in_a_terminal_and_not_in_a_pipe(
     vk_process: Callable[..., subprocess.Popen[str]], vk_done: Callable[..., Done], tmp_path: Path

@@ -182,6 +182,7 @@ def test_a_compiler_that_hangs_is_stopped(fake: Fake, name: str, monkeypatch: py
         glsl("void main() {}", compiler=fake(HANG, name=name).path)
 
 
+@pytest.mark.rotates
 def test_a_compiler_that_hangs_later_is_stopped(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it said before is the error."""
     monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", str(hang_limit_s(5)))  # for its first process, too

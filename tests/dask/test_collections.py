@@ -66,6 +66,7 @@ def tables(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], tuple[int, int]]:
     return np.random.default_rng(draw(st.integers(0, 99))).standard_normal(shape).astype(np.float32), chunks
 
 
+@pytest.mark.rotates
 @settings(max_examples=9)
 @given(tables(), st.sampled_from(["sum", "mean", "min", "max", "prod", "std", "var", "argmax", "any"]))
 def test_reductions(table: Any, name: str) -> None:

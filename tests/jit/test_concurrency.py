@@ -178,6 +178,7 @@ def k{n}(x, out):
 """
 
 
+@pytest.mark.rotates
 @pytest.mark.device_only
 def test_processes_share_a_cache_that_is_filled_pruned_deleted_and_spoilt(tmp_path: Path) -> None:
     names = [f"k{n}" for n in range(24)]

@@ -70,6 +70,7 @@ def test_random_programs_do_not_depend_on_the_order_of_workgroups(seed: int) -> 
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.rotates
 @pytest.mark.pure
 def test_the_expected_integers_are_numbas() -> None:
     """Numba takes about two seconds for each."""

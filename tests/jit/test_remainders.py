@@ -102,6 +102,7 @@ def test_next_to_multiples(gpu: Any, kind: Any, seed: int, aside: int, most: int
     agree(gpu, x, y)
 
 
+@pytest.mark.rotates
 @pytest.mark.device_only
 @pytest.mark.parametrize("kind", FLOATS)
 def test_a_million(gpu: Any, kind: Any) -> None:

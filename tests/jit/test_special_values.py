@@ -38,6 +38,7 @@ def same(gpu: vc.Runtime, result: np.ndarray[Any, Any], expected: np.ndarray[Any
     np.testing.assert_array_equal(np.signbit(result)[numbers], np.signbit(expected)[numbers], text)
 
 
+@pytest.mark.rotates
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @settings(max_examples=40)
 @given(EXPRESSIONS)

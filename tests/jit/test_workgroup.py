@@ -60,6 +60,7 @@ def product(a, b, out):
         out[row, column] = total
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (8, 8, 8), (9, 30, 17)])
 def test_matrices_multiplied_by_tiles(gpu: vc.Runtime, sizes: tuple[int, int, int]) -> None:
     m, k, n = sizes

@@ -43,6 +43,7 @@ def computes(gpu: vc.Runtime, dtype: str) -> bool:
     return set(lookup(dtype).features) <= set(gpu.device.features)
 
 
+@pytest.mark.rotates
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.integers(0, 9), min_size=1, max_size=3).map(tuple),

@@ -99,6 +99,7 @@ def test_a_table_in_pieces(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> 
         assert_descended(descent(**params, random_state=0, device=gpu).fit(X, y), X, y, **params)
 
 
+@pytest.mark.rotates
 @pytest.mark.devices
 def test_a_group(two_runtimes: tuple[vc.Runtime, vc.Runtime]) -> None:
     X, y = table()

@@ -491,6 +491,7 @@ class Programs:
 _STEPS = ["make", "make", "view", "lazy", "change", "fill", "write", "kernel", "read", "sum", "drop"]
 
 
+@pytest.mark.rotates
 @given(st.data(), st.lists(st.sampled_from(_STEPS), min_size=20, max_size=40), st.booleans(), st.integers(1, 3))
 def test_random_programs(data: st.DataObject, steps: list[str], staging: bool, timelines: int) -> None:
     with open_runtime(memory_limit_bytes=LIMIT, staging=staging, timelines=timelines) as gpu:

@@ -26,6 +26,7 @@ def vendor(request: pytest.FixtureRequest) -> Iterator[vc.Runtime]:
         yield runtime
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("dtype", ["int8", "int64"])
 def test_functions_of_each_kind_of_dtype(vendor: vc.Runtime, dtype: str) -> None:
     data = RNG.integers(-9, 9, 400).astype(dtype)
