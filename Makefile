@@ -1,6 +1,6 @@
 # Every goal first installs missing requirements, and lists them.
 #   PYTHON=/path/to/python3   the Python of .venv (default: the first that is 3.10 or later)
-#   DRIVER=lavapipe           `make test`, `make complete`, `make fuzz`: only this driver (lavapipe, swiftshader, gpu, both, queues, poor)
+#   DRIVER=lavapipe           `make test`, `make complete`, `make fuzz`: only this driver (lavapipe, swiftshader, gpu, both, queues, poor, torch)
 #   REQUIRE="a b"             `make test`, `make complete`: fail if one of these drivers is missing
 #   ARGS="..."                arguments of pytest, the demo, the benchmarks
 #   TORCH="torch==2.13.0 ..." `make torch`: what its environment has
@@ -12,7 +12,7 @@ SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix
 TORCH = torch==2.13.0 filelock fsspec jinja2 markupsafe mpmath networkx sympy typing-extensions expecttest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test complete fuzz lint docs bench gpu amd compilers soak interrupts switches mutations damage arguments float64 profiles sorts values programs clusters blocks torch shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench gpu amd compilers soak interrupts switches mutations damage arguments float64 profiles sorts values programs clusters blocks torch torch-environment shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -40,11 +40,11 @@ lint:  ## ruff (rules and format) and mypy (strict)
 	@$(RUN) -m mypy
 	@$(RUN) -m mypy build_shaders.py scripts tools
 
-torch:  ## PyTorch's device: tests, operators, gradients, modules
+torch-environment:
 	@$(SETUP) test
-	@$(RUN) -m venv build/torch/venv
-	@build/torch/venv/bin/python -m pip install --quiet --no-deps $(TORCH)
-	@build/torch/venv/bin/python scripts/torch_environment.py .venv
+	@$(RUN) scripts/torch_environment.py $(TORCH)
+
+torch: torch-environment  ## PyTorch's device: tests, operators, gradients, modules
 	@VKCOMPUTE_STEPS=100 build/torch/venv/bin/python -X faulthandler -m pytest tests/pytorch $(ARGS)
 	@build/torch/venv/bin/python -X faulthandler scripts/torch_operators.py build/torch/operators.jsonl
 	@build/torch/venv/bin/python -X faulthandler scripts/torch_operators.py build/torch/gradients.jsonl --gradients --samples 2

@@ -11,7 +11,8 @@ no driver changes, run once, as "pure": with the first driver. Tests marked `dev
 software drivers in one process. Tests marked `queues` run again as "queues": on an emulated GPU with many queues
 (many_queues.py), and "discrete" runs all tests there, in about half an hour. That needs a C compiler, and runs only if
 named. So does "poor": all tests on lavapipe with the least that Vulkan guarantees. A run of it that was ended resumes,
-and `--marker poor` names a small part. The exit status is 0 if every run passed, tests were collected, and all required
+and `--marker poor` names a small part. "torch" runs the tests of PyTorch's device on lavapipe, in the environment that
+`make torch` makes. The exit status is 0 if every run passed, tests were collected, and all required
 drivers were used.
 """
 
@@ -47,7 +48,10 @@ QUEUES = {"queues": "queues", "discrete": "not pure"}
 POOR = "poor"
 """The run on the poorest device that Vulkan allows (core/device_profile.py)."""
 EMULATED = (*QUEUES, POOR)
-NAMES = (*SOFTWARE, "gpu", "both", *EMULATED)
+TORCH = "torch"
+TORCH_PYTHON = drivers.ROOT / "build/torch/venv/bin/python"
+TORCH_TESTS = "tests/pytorch"
+NAMES = (*SOFTWARE, "gpu", "both", *EMULATED, TORCH)
 NO_TESTS_COLLECTED = 5  # pytest's exit status
 ENDED = (0, 1, NO_TESTS_COLLECTED)  # of a run whose tests all ran; 1 if one failed
 N_SHARDS = 2  # of a driver's run
@@ -65,6 +69,8 @@ class Driver:
         env: the environment that selects it.
         marker: of its tests.
         shard: which part of the test files, of how many; parts are named by their hashes.
+        python: the interpreter.
+        folder: of its tests, or "" for all.
     """
 
     name: str
@@ -72,6 +78,8 @@ class Driver:
     env: dict[str, str]
     marker: str = ""
     shard: tuple[int, int] = (0, 1)
+    python: str = sys.executable
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,18 +136,30 @@ def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
         available.append(Driver("both", "all at once", drivers.only(os.pathsep.join(manifests)), "devices"))
     else:
         absent["both"] = "it needs both software drivers"
-    if POOR in names and available and available[0].name == "lavapipe":
-        available.append(poorest(available[0]))
-    elif POOR in names:
-        absent[POOR] = "it needs lavapipe"
+    _find_derived(names, available, absent)
     _find_queues({name: marker for name, marker in QUEUES.items() if name in names}, available, absent)
     return available, absent
+
+
+def _find_derived(names: Collection[str], available: list[Driver], absent: dict[str, str]) -> None:
+    """Adds the runs on lavapipe that are named: with the least of a device, and with PyTorch."""
+    missing = "" if TORCH_PYTHON.exists() else "PyTorch's environment is missing; make torch-environment makes it"
+    for name, of_lavapipe, reason in ((POOR, poorest, ""), (TORCH, with_torch, missing)):
+        if name in names and not reason and available and available[0].name == "lavapipe":
+            available.append(of_lavapipe(available[0]))
+        elif name in names:
+            absent[name] = reason or "it needs lavapipe"
 
 
 def poorest(lavapipe: Driver) -> Driver:
     """The run on lavapipe with subgroups of 4 lanes, and of all else the least that Vulkan guarantees."""
     env = {**lavapipe.env, "VKCOMPUTE_PROFILE": POOR, "LP_NATIVE_VECTOR_WIDTH": "128"}
     return Driver(POOR, f"{lavapipe.device}, at its poorest", env, "not pure")
+
+
+def with_torch(lavapipe: Driver) -> Driver:
+    """The run of PyTorch's device on lavapipe."""
+    return replace(lavapipe, name=TORCH, python=str(TORCH_PYTHON), folder=TORCH_TESTS)
 
 
 def _find_queues(runs: dict[str, str], available: list[Driver], absent: dict[str, str]) -> None:
@@ -190,10 +210,20 @@ def combined(outcomes: list[Outcome]) -> list[Outcome]:
 
 
 def selections(chosen: list[Driver], tests: Selection | None) -> list[Selection | None]:
-    """The selections of the runs: the second software driver runs a part where the first one runs all."""
+    """The selections of the runs: the second software driver runs a part where the first one runs all.
+
+    PyTorch's device runs a part of its tests, but for files that need all.
+    """
     both = {*SOFTWARE} <= {driver.name for driver in chosen}
     whole = tests and replace(tests, part=None)
-    return [tests if both and driver.name == SOFTWARE[1] else whole for driver in chosen]
+    own = {SOFTWARE[1]: tests if both else whole, TORCH: whole and _part_of_torch(whole)}
+    return [own.get(driver.name, whole) for driver in chosen]
+
+
+def _part_of_torch(tests: Selection) -> Selection:
+    n_whole = sum(file.startswith(TORCH_TESTS) for file in tests.whole)
+    statement = f"{TORCH} runs {n_whole} of its test files in full, and of the others every {selection.SHARE}th test"
+    return replace(tests, share=selection.SHARE, rotating=1, statement=statement)
 
 
 def stated(tests: list[Selection | None]) -> list[str]:
@@ -231,7 +261,8 @@ def run(driver: Driver, env: dict[str, str], markers: list[str], arguments: list
         report, log = Path(scratch) / "report.xml", Path(scratch) / "output.txt"
         limit = f"faulthandler_timeout={hang_limit_s()}"  # for one test
         hangs = ["-o", limit, "-o", "faulthandler_exit_on_timeout=true"]
-        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *hangs, *expression, *arguments]
+        tests = arguments or [driver.folder] * bool(driver.folder)
+        command = [driver.python, "-m", "pytest", f"--junitxml={report}", *hangs, *expression, *tests]
         start = time.monotonic()
         with open(log, "wb") as file:
             stream: dict[str, Any] = {} if shown else {"stdout": file, "stderr": file}
@@ -303,7 +334,8 @@ def main() -> int:
     parser.add_argument("--complete", action="store_true", help="run all tests, and record the result")
     options, arguments = parser.parse_known_args()
     named = bool(arguments or options.marker)
-    names = options.driver or [name for name in NAMES if name not in EMULATED]  # may take minutes
+    # The emulated ones may take minutes. PyTorch's own tests are not among those that are named.
+    names = options.driver or [name for name in NAMES if name not in EMULATED and not (named and name == TORCH)]
     everyone, absent = find(names)
     chosen = divided([driver for driver in everyone if driver.name in names])
     absent = {name: why for name, why in absent.items() if name in names}

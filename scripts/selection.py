@@ -56,8 +56,9 @@ EVERYTHING = (
 )
 # Tests that read the whole project: its structure, its names and its texts.
 ALWAYS = ("tests/test_layers.py", "tests/test_prose.py", "tests/test_reference.py", "tests/test_type_checkers.py")
-# Tests -> the files and folders that they execute.
+# Tests, and folders of tests -> the files and folders that they execute.
 EXECUTED = {
+    "tests/pytorch/": ("docs/pytorch.md", "examples", "vkcompute/torch"),
     "tests/test_amd.py": ("benchmarks",),
     "tests/test_benchmarks.py": ("benchmarks",),
     "tests/test_examples.py": ("examples",),
@@ -197,13 +198,17 @@ def test_files() -> tuple[str, ...]:
 
 def needs(test: str, path: str) -> bool:
     """True if a change of the file `path` may change the outcome of the test file `test`."""
-    if path in _sources(test) or any(path == top or path.startswith(f"{top}/") for top in EXECUTED.get(test, ())):
+    if path in _sources(test) or any(path == top or path.startswith(f"{top}/") for top in _executed(test)):
         return True
     if path.startswith("tests/"):  # a conftest or a file of data belongs to the tests beside and below it
         return not path.endswith(".py") or (
             Path(path).name == "conftest.py" and Path(test).is_relative_to(Path(path).parent)
         )
     return path.startswith("vkcompute/") and (not path.endswith(".py") or _module(path) in _modules_of(test))
+
+
+def _executed(test: str) -> tuple[str, ...]:
+    return next((tops for tests, tops in EXECUTED.items() if test.startswith(tests)), ())
 
 
 def _module(path: str) -> str:
@@ -234,7 +239,7 @@ def _modules_of(test: str) -> frozenset[str]:
     names: set[str] = set()
     for source in _sources(test):
         names |= _mentioned((ROOT / source).read_text(encoding="utf-8"))
-    for top in EXECUTED.get(test, ()):
+    for top in _executed(test):
         for path in (ROOT / top).rglob("*") if (ROOT / top).is_dir() else [ROOT / top]:
             if path.suffix in (".py", ".md", ".ipynb"):
                 names |= _mentioned(path.read_text(encoding="utf-8"))

@@ -130,6 +130,16 @@ def test_a_second_driver_runs_a_part_where_the_first_runs_all() -> None:
     assert run_tests.stated([None, None]) == []
 
 
+def test_pytorchs_device_runs_what_changed_and_a_part_of_its_other_tests() -> None:
+    tests = selection.selection_for(["tests/pytorch/test_operators.py", "vkcompute/ir/types.py"], "seed", "0123456789")
+    driver = run_tests.with_torch(run_tests.Driver("lavapipe", "a", {}))
+    chosen = run_tests.selections([driver], tests)
+    assert [(item.whole, item.share, item.rotating) for item in chosen if item] == [(tests.whole, selection.SHARE, 1)]
+    assert run_tests.stated(chosen) == [
+        "selection: torch runs 1 of its test files in full, and of the others every 4th test"
+    ]
+
+
 def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default search finds lavapipe and a GPU: the GPU is asked for by name, with the loader left as it is."""
     cpu = probe.Device("llvmpipe", "cpu", (1, 3))
@@ -141,6 +151,7 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_tests, "probe", search)
     monkeypatch.setattr(drivers, "lavapipe", lambda: Path("/lvp.json"))
     monkeypatch.setattr(drivers, "swiftshader", lambda: None)
+    monkeypatch.setattr(run_tests, "TORCH_PYTHON", Path("/no/python"))
     monkeypatch.setattr(many_queues, "build", lambda inner: "it takes a C compiler (cc)")
     monkeypatch.delenv("VK_DRIVER_FILES", raising=False)
     result, absent = run_tests.find()
@@ -152,6 +163,7 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert absent == {
         "swiftshader": "it is not installed", "both": "it needs both software drivers",
         "queues": "it takes a C compiler (cc)", "discrete": "it takes a C compiler (cc)",
+        "torch": "PyTorch's environment is missing; make torch-environment makes it",
     }  # fmt: skip
 
 
@@ -167,10 +179,11 @@ def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch:
     monkeypatch.setattr(run_tests, "probe", lambda env=None: seen)
     monkeypatch.setattr(drivers, "lavapipe", lambda: Path("/lvp.json"))
     monkeypatch.setattr(drivers, "swiftshader", lambda: Path("/sws.json"))
+    monkeypatch.setattr(run_tests, "TORCH_PYTHON", Path(sys.executable))
     monkeypatch.setattr(many_queues, "build", lambda inner: {"VK_DRIVER_FILES": "/many.json"})
     result, absent = run_tests.find()
     assert [(driver.name, driver.marker) for driver in result] == [
-        ("lavapipe", ""), ("swiftshader", ""), ("both", "devices"), ("poor", "not pure"),
+        ("lavapipe", ""), ("swiftshader", ""), ("both", "devices"), ("poor", "not pure"), ("torch", ""),
         ("queues", "queues"), ("discrete", "not pure"),
     ]  # fmt: skip
     assert absent == {"gpu": "no real GPU found"}
@@ -178,7 +191,7 @@ def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch:
     assert env["VK_DRIVER_FILES"] == env["VKCOMPUTE_TEST_ALL_ICDS"] == f"/lvp.json{os.pathsep}/sws.json"
     env = run_tests.environment(result[3], result)
     assert (env["VK_DRIVER_FILES"], env["VKCOMPUTE_PROFILE"]) == ("/lvp.json", "poor")
-    env = run_tests.environment(result[4], result)
+    env = run_tests.environment(result[5], result)
     assert env["VK_DRIVER_FILES"] == "/many.json"
     assert "VKCOMPUTE_TEST_ALL_ICDS" not in env
 

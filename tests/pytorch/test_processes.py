@@ -7,20 +7,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import drivers
 import pytest
 import torch
 from hang_limit import hang_limit_s
 
 PROGRAM = Path(__file__).with_name("data_parallel.py")
-SWIFTSHADER = Path(__file__).resolve().parents[2] / ".drivers/swiftshader/vk_swiftshader_icd.json"
+SWIFTSHADER = drivers.swiftshader()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="gloo's files are of Linux and macOS; SIGKILL is")
 @pytest.mark.parametrize("second", ["the same driver", "swiftshader"])
 def test_two_processes_train_as_one_and_end_together(tmp_path: Path, second: str) -> None:
-    if second == "swiftshader" and not SWIFTSHADER.exists():
-        pytest.skip(f"no SwiftShader at {SWIFTSHADER}")
-    other = {"VK_ICD_FILENAMES": str(SWIFTSHADER)} if second == "swiftshader" else {}
+    if second == "swiftshader" and SWIFTSHADER is None:
+        pytest.skip("SwiftShader is not installed")
+    other = drivers.only(str(SWIFTSHADER)) if second == "swiftshader" else {}
     processes = [
         subprocess.Popen(
             [sys.executable, PROGRAM, str(rank), tmp_path / "store"],
@@ -39,18 +40,16 @@ def test_two_processes_train_as_one_and_end_together(tmp_path: Path, second: str
 
 
 def test_chunks_of_a_dask_array_are_predicted_by_the_workers() -> None:
-    first, drivers = os.environ.get("VK_ICD_FILENAMES"), {"VKCOMPUTE_DEVICE": ""}
-    if first and SWIFTSHADER.exists():
-        drivers["VK_ICD_FILENAMES"] = f"{first}{os.pathsep}{SWIFTSHADER}"
+    both = [str(manifest) for manifest in (drivers.lavapipe(), SWIFTSHADER) if manifest]
     run = subprocess.run(
         [sys.executable, Path(__file__).with_name("dask_predictions.py")],
-        env=os.environ | drivers,
+        env=drivers.only(os.pathsep.join(both)) | {"VKCOMPUTE_DEVICE": ""},
         capture_output=True,
         text=True,
         timeout=hang_limit_s(300),
         check=False,
     )
-    assert run.stdout == f"{len(drivers)} workers\n", run.stderr
+    assert run.stdout == f"{len(both)} workers\n", run.stderr
 
 
 def test_storages_drop_their_elements_and_get_memory_again() -> None:
