@@ -1,13 +1,16 @@
-"""Code objects of Python functions: their parts, by which definitions are compared, and functions made of them."""
+"""Code objects of Python functions: their parts, by which definitions are compared; functions of them, or of a text."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import textwrap
 from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
+PROGRAM = "__vkcompute_program__"
+"""Attribute of a function: a text that has it, for one that is in no file of this process."""
 _PARAMETERS = "posonlyargs", "args", "kwonlyargs"
 
 
@@ -60,3 +63,21 @@ def nested_function(definition: ast.FunctionDef, outer: FunctionType, defaults: 
 
 def _keywords(args: ast.arguments) -> set[str]:
     return {arg.arg for arg in args.kwonlyargs}
+
+
+def function_of_text(text: str, name: str, names: Mapping[str, Any]) -> Any:
+    """Returns the function `name` that a text defines; its functions know the text as their source.
+
+    Args:
+        text: definitions, which may be indented.
+        name: of one of them.
+        names: the globals of the text.
+    """
+    text = textwrap.dedent(text)
+    # A name of this package would count as one whose globals never change.
+    scope: dict[str, Any] = {"__name__": "<generated>", **names}
+    exec(compile(text, "<generated>", "exec"), scope)
+    for key, value in scope.items():
+        if isinstance(value, FunctionType) and key not in names:
+            vars(value)[PROGRAM] = text
+    return scope[name]

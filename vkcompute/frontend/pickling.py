@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.errors import KernelError
-from vkcompute.frontend.source import PROGRAM, Source, imported, read, unevaluated
+from vkcompute.frontend.code_objects import PROGRAM
+from vkcompute.frontend.source import Source, imported, read, unevaluated
 
 _MAIN = "__main__", "__mp_main__"  # multiprocessing's name of the main module in a spawned process
 

@@ -21,13 +21,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from vkcompute.errors import KernelError
-from vkcompute.frontend.code_objects import code_parts, codes_in, has_generator, last_line
+from vkcompute.frontend.code_objects import PROGRAM, code_parts, codes_in, has_generator, last_line
 from vkcompute.frontend.desugaring import desugared
 from vkcompute.frontend.syntax import mangled, parse
 
 _PACKAGE = "vkcompute.jit."
-PROGRAM = "__vkcompute_program__"
-"""Attribute of a function: a text that has it, for one that is in no file of this process."""
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _TOO_DEEP = "; chains of elif, cases and operators count, too; divide it into functions, loops and variables"
 _LINES: WeakKeyDictionary[FunctionType, list[str]] = WeakKeyDictionary()

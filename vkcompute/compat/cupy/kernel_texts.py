@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,12 +17,13 @@ from vkcompute.c.terms import Term, converted
 from vkcompute.c.tokens import UntranslatedError
 from vkcompute.c.types import LONG
 from vkcompute.errors import KernelError
-from vkcompute.frontend.source import PROGRAM
+from vkcompute.frontend.code_objects import function_of_text
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
 
 _Result = TypeVar("_Result")
+_NAMES = {"_global_id": global_id, **NAMESPACE}  # of the user's text the functions have names and numbers only
 
 
 class CompileException(KernelError):
@@ -93,18 +93,7 @@ def compiled(
     """Returns the kernel of a text; arguments are those of `kernel_text`, and a text of definitions."""
     scope = _scope(preamble, dict(types))
     text = _translated(operation, lambda: kernel_text(operation, ins, outs, ranks, dtypes, scope, before))
-    return kernel(_translated(operation, lambda: _executed(text, "kernel_of_text")))
-
-
-def _executed(text: str, name: str) -> Any:
-    """Returns a function of a text, whose functions know the text as their source."""
-    given = {"_global_id": global_id, **NAMESPACE}
-    made: dict[str, Any] = dict(given)
-    exec(compile(text, "<kernel>", "exec"), made)  # of the user's text it has names and numbers
-    for key, value in made.items():
-        if isinstance(value, FunctionType) and key not in given:
-            vars(value)[PROGRAM] = text
-    return made[name]
+    return kernel(_translated(operation, lambda: function_of_text(text, "kernel_of_text", _NAMES)))
 
 
 def kernel_text(
@@ -186,7 +175,7 @@ def _function(text: str, names: Sequence[tuple[str, str]], scope: Scope, result:
     term = _translated(text, lambda: converted(Parser(text, scope).whole(), result))
     arguments = ", ".join(f"p_{name}" for name, _ in names)
     source = "\n".join([*scope.module, f"def function_of_text({arguments}):\n    return {term.text}\n"])
-    return _translated(text, lambda: _executed(source, "function_of_text"))
+    return _translated(text, lambda: function_of_text(source, "function_of_text", _NAMES))
 
 
 def constant_of(text: str, types: Mapping[str, str], dtype: np.dtype[Any], preamble: str = "") -> Any:

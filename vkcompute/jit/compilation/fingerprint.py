@@ -19,9 +19,9 @@ from vkcompute import compiled, frontend, ir, operations, spirv
 from vkcompute.code_version import code_version
 from vkcompute.compiled.captured import PLAIN, CapturedGlobal, NamedConstant, plain_text
 from vkcompute.frontend.captured import lookup_in, with_functions
-from vkcompute.frontend.code_objects import code_parts, last_line
+from vkcompute.frontend.code_objects import PROGRAM, code_parts, last_line
 from vkcompute.frontend.constants import is_named
-from vkcompute.frontend.source import PROGRAM, Definition, lines_of
+from vkcompute.frontend.source import Definition, lines_of
 from vkcompute.jit.frontend.intrinsics import of_numbers
 from vkcompute.jit.library.vector import VectorType
 

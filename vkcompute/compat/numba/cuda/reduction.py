@@ -12,7 +12,7 @@ from vkcompute.compat.numba.cuda.factories import device_array, to_device
 from vkcompute.compat.numba.cuda.ids import blockIdx, grid, gridsize, threadIdx
 from vkcompute.compat.numba.cuda.memory import shared
 from vkcompute.compat.numba.cuda.synchronization import syncthreads
-from vkcompute.compat.numba.generated import made
+from vkcompute.frontend.code_objects import function_of_text
 
 _BLOCK = 128  # which all devices run
 _MOST_BLOCKS = 256
@@ -87,7 +87,7 @@ class Reduce:
                 "shared": shared, "threadIdx": threadIdx, "blockIdx": blockIdx, "grid": grid, "gridsize": gridsize,
                 "syncthreads": syncthreads, "combine": self._functor, "BLOCK": _BLOCK, "dtype": dtype.type,
             }  # fmt: skip
-            self._kernels[dtype] = jit(made(_KERNEL, "kernel", **names))
+            self._kernels[dtype] = jit(function_of_text(_KERNEL, "kernel", names))
         return self._kernels[dtype]
 
 

@@ -14,10 +14,10 @@ from vkcompute.compat.numba.cuda.dispatcher import Dispatcher, jit
 from vkcompute.compat.numba.cuda.factories import device_array, to_device
 from vkcompute.compat.numba.cuda.ids import grid
 from vkcompute.compat.numba.errors import TypingError
-from vkcompute.compat.numba.generated import made
 from vkcompute.compat.numba.kernel_names import in_kernels, outside
 from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.compat.numba.types import Signature
+from vkcompute.frontend.code_objects import function_of_text
 from vkcompute.ir import FLOAT32
 from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.values import is_complex
@@ -71,7 +71,7 @@ class CUDAUFunc:
         self.max_blocksize = 1 << 30
         names = [f"x{k}" for k in range(self.nin)]
         text = _KERNEL.format(names=", ".join(names), elements=", ".join(f"{name}[i]" for name in names))
-        self._kernel = jit(made(text, "kernel", grid=grid, core=self.core))
+        self._kernel = jit(function_of_text(text, "kernel", {"grid": grid, "core": self.core}))
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = 0) -> Any:
         """Applies the function; the result is on the host unless an argument is on the device."""
@@ -132,7 +132,7 @@ class CUDAUFunc:
         """Returns the signature for arguments of these types, with the type of the result."""
         names = [f"x{k}" for k in range(self.nin)]
         text = _PROBE.format(names=", ".join(names), elements=", ".join(f"{name}[0]" for name in names))
-        probe = jit(made(text, "kernel", note_result=note_result, core=self.core))
+        probe = jit(function_of_text(text, "kernel", {"note_result": note_result, "core": self.core}))
         return Signature(types.from_dtype(probe.result_type([types.Array(kind, 1, "C") for kind in kinds])), kinds)
 
     def reduce(self, arg: Any, stream: Any = 0) -> Any:
@@ -243,7 +243,7 @@ class CUDAGUFunc:
             for k in range(n, n + n_outputs):
                 parts[k] = f"{names[k]}[i]" if self._outputs[k - n] else f"{names[k]}[i:i + 1]"
             text = _GUFUNC.format(names=", ".join(names), parts=", ".join(parts))
-            self._kernels[key] = jit(made(text, "kernel", grid=grid, core=self.core))
+            self._kernels[key] = jit(function_of_text(text, "kernel", {"grid": grid, "core": self.core}))
         return self._kernels[key]
 
     def _chosen(self, operands: Sequence[Any]) -> Signature:
