@@ -58,6 +58,11 @@ def bindings(args: Sequence[Any]) -> tuple[Any, ...]:
     return (*given, *[window for table in tables for window in table.windows])
 
 
+def with_bound(args: Sequence[Any], bound: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns arguments in the form of `with_memory`, with what is bound for the others."""
+    return tuple([arg if type(arg) is TableMemory else bound[at] for at, arg in enumerate(args)])
+
+
 def type_of(arg: Any) -> Any:
     """Returns the part of a signature for an array, a table or an input of a graph; None for all else."""
     if type(arg) is TableMemory:

@@ -18,6 +18,7 @@ from vkcompute.blocks.launching.bound_arrays import (
     splits_among,
     target_for,
     type_of,
+    with_bound,
     with_memory,
 )
 from vkcompute.blocks.launching.build import (
@@ -27,7 +28,6 @@ from vkcompute.blocks.launching.build import (
 from vkcompute.blocks.launching.composites import flattened
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper, unwrapped
-from vkcompute.blocks.launching.table_memory import TableMemory
 from vkcompute.compiled.arguments import group_of
 from vkcompute.compiled.composites import Forms
 from vkcompute.compiled.host_arrays import is_host_array
@@ -126,7 +126,7 @@ class BlockLauncher:
         runtime = runtime_among(bound)
         hosts = hosts_among(self.name, runtime, bound)
         bound = bound if hosts is None else hosts.args
-        args = tuple([arg if type(arg) is TableMemory else bound[at] for at, arg in enumerate(with_memory(args))])
+        args = with_bound(with_memory(args), bound)
         loaded = self._on_grid(grid, chosen, args, runtime, elements)
         specialization = loaded.specialization
         numbers = [at for at, what in specialization.pushes if what in (VALUE, TRUTH)]
