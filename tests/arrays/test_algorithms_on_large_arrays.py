@@ -123,6 +123,8 @@ _CLOSE: dict[str, Callable[[Any, Any, Any], Any]] = {
     "product of many rows": lambda xp, x, k: x.reshape(-1, 30) @ x[:900].reshape(30, 30),
     "product of many columns": lambda xp, x, k: x[:900].reshape(30, 30) @ x.reshape(30, -1),
     "product of long rows": lambda xp, x, k: x.reshape(30, -1) @ x.reshape(-1, 30),
+    "trapezoid": lambda xp, x, k: xp.trapezoid(x, x=xp.sort(x)),
+    "convolution": lambda xp, x, k: xp.convolve(x, x[:1100]),
     "stacked products": lambda xp, x, k: x.reshape(2, 30, 25) @ x.reshape(2, 25, 30),
 }
 
@@ -136,6 +138,32 @@ def test_functions_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name:
         np.testing.assert_array_equal(result, expected)
     else:
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
+
+
+_DRAWN: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "permutation": lambda draw, x, k: draw.permutation(x),
+    "permutation of columns": lambda draw, x, k: draw.permutation(x.reshape(30, 50), axis=1),
+    "choice": lambda draw, x, k: draw.choice(x, size=1200),
+    "choice without replacement": lambda draw, x, k: draw.choice(x.reshape(50, 30), size=20, replace=False),
+    "binomial": lambda draw, x, k: draw.binomial(k, np.linspace(0, 1, _N)),
+    "gamma": lambda draw, x, k: draw.standard_gamma(k / 7),
+    "beta": lambda draw, x, k: draw.beta(k + 1, k / 3 + 1),
+    "integers": lambda draw, x, k: draw.integers(-k - 1, k + 1),
+    "negative binomial": lambda draw, x, k: draw.negative_binomial(3, 0.5, 5000),
+    "weighted choice": lambda draw, x, k: draw.choice(9, size=5000, p=[0.2, *[0.1] * 8]),
+}
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("name", _DRAWN)
+def test_random_numbers_are_the_same_beyond_the_bindings_of_a_launch(
+    gpu: vc.Runtime, poor: vc.Runtime, name: str
+) -> None:
+    results = []
+    for runtime in (gpu, poor):
+        x = runtime.array(_Y) if "permutation" in name or name.startswith("choice") else None
+        results.append(_DRAWN[name](vnp.random.default_rng(5, device=runtime), x, _K).numpy())
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.rotates

@@ -63,7 +63,7 @@ def test_grouped_products(
     *,
     split: bool,
 ) -> None:
-    needs_bindings(machine, 8)
+    needs_bindings(machine, 8 if split else 4)
     if machine is not None and lacks(machine, dtype):
         pytest.skip(f"no {dtype}")
     if split:
@@ -391,7 +391,7 @@ def of_all_kinds(x_ptrs, counts_ptrs, out_ptr, n, flag):
 def test_pointers_of_all_kinds(
     machine: vkcompute.Runtime | None, monkeypatch: pytest.MonkeyPatch, flag: int, *, split: bool
 ) -> None:
-    needs_bindings(machine, 8)
+    needs_bindings(machine, 8 if split else 4)
     if split:
         monkeypatch.setattr(window, "_MOST_ELEMENTS", 64)
     x, counts = [np.arange(at, at + 24, dtype=np.float32) for at in range(3)], [np.zeros(2, np.int32)] * 2
@@ -425,7 +425,7 @@ def passed_on(x_ptrs, out_ptr, n, N: tl.constexpr):
 def test_pointers_that_loops_and_functions_pass_on(
     machine: vkcompute.Runtime | None, monkeypatch: pytest.MonkeyPatch, *, split: bool
 ) -> None:
-    needs_bindings(machine, 8)
+    needs_bindings(machine, 8 if split else 4)
     if split:
         monkeypatch.setattr(window, "_MOST_ELEMENTS", 64)
     arrays = [np.arange(32, dtype=np.float32) + 100 * at for at in range(5)]

@@ -18,6 +18,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
+from vkcompute.torch.storage import runtime
+
 Function = Callable[..., Any]
 
 
@@ -69,6 +71,15 @@ def test_arguments_are_written_and_views_keep_their_memory() -> None:
     check(step, torch.randn(9, 20), torch.randn(9, 20))
     x = torch.randn(100).to("vk")
     torch.testing.assert_close(torch.compile(lambda v: v.exp() + 1)(x[3:90:4]).cpu(), x.cpu()[3:90:4].exp() + 1)
+
+
+def test_tensors_of_the_host_are_copied_within_a_graph() -> None:
+    x, y = torch.randn(9, 20), torch.randn(9, 20)
+    compiled = torch.compile(
+        lambda x, y: ((x.to("vk") + y).softmax(1).sum(0), (x.to("vk") @ y.t()).cpu()), fullgraph=True
+    )
+    results = compiled(x, y.to("vk"))
+    torch.testing.assert_close([result.cpu() for result in results], [(x + y).softmax(1).sum(0), x @ y.t()])
 
 
 def test_one_program_serves_all_lengths() -> None:
@@ -138,6 +149,28 @@ def test_padding_is_that_of_a_compiled_encoder_of_the_cpu() -> None:
         zeroed = on_device(x.to("vk"), src_key_padding_mask=padding.to("vk"))
     torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-4)
     assert not zeroed.cpu()[:, 6:].any()
+
+
+@pytest.mark.parametrize("shape", [(300, 130), (257, 65), (1000, 3)])
+def test_reductions_of_columns(shape: tuple[int, int]) -> None:
+    def columns(x: torch.Tensor) -> Any:
+        return x.sum(0), (x * 2).exp().amax(0), x.var(0), x.argmax(0), (x > 0).any(0), x.view(-1, 1, shape[1]).mean(0)
+
+    check(columns, torch.randn(shape))
+
+
+def test_equal_steps_repeat_their_launches() -> None:
+    layers = [layer for _ in range(6) for layer in (nn.Linear(24, 24), nn.GELU(), nn.LayerNorm(24))]
+    model, x = nn.Sequential(*layers).to("vk"), torch.randn(40, 24, device="vk")
+    compiled, plans = torch.compile(model), runtime().plans
+    plans.clear()
+    kept = []
+    for _ in range(12):
+        compiled(x).square().mean().backward()
+        model.zero_grad()
+        torch.vk.synchronize()
+        kept.append(len(plans))
+    assert kept[-1] == kept[6] > 10, kept  # memory of other addresses would need plans of its own
 
 
 def test_random_numbers_follow_the_seed() -> None:

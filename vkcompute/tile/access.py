@@ -13,7 +13,8 @@ from vkcompute.compiled.block_access import BlockAccess, ElementBlock
 from vkcompute.ir import INT32, UINT32, Builder, Memory, Value
 from vkcompute.ir.function import Op
 from vkcompute.tile.contiguity import Offsets
-from vkcompute.tile.exchange import Exchange, first_element, owner, where
+from vkcompute.tile.exchange import Exchange
+from vkcompute.tile.invocations import first_element, owner, where
 from vkcompute.tile.layout import Layout
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 
@@ -72,14 +73,25 @@ class Accesses:
         return first_element(self._b, self._thread, layout)
 
     def _order(self, op: Op, layout: Layout | None, *, writes: bool) -> None:
-        """Builds a barrier if an earlier access of another invocation may be to the same element.
-
-        Atomic operations may be those of locks, so they are ordered with accesses to all buffers.
-        """
-        key = None if op.code == "atomic_block" else op.attribute.memory, op.args[0], layout
+        """Builds a barrier if an earlier access of another invocation may be to the same element."""
+        key = self._buffer(op), op.args[0], layout
         if any((writes or wrote) and self._may_meet(key, other) for other, wrote in self.pending.items()):
             self._exchange.barrier()
         self.pending[key] = writes or self.pending.get(key, False)
+
+    def note_loop(self, loop: Op, accesses: Sequence[Op]) -> None:
+        """Notes the accesses of a loop, which later ones may meet at any element."""
+        for access in accesses:
+            key = self._buffer(access), loop, None
+            self.pending[key] = access.operation.writes or self.pending.get(key, False)
+
+    @staticmethod
+    def _buffer(op: Op) -> Memory | None:
+        """Returns the buffer of an access; None for all of them.
+
+        Atomic operations may be those of locks, so they are ordered with accesses to all buffers.
+        """
+        return None if op.code == "atomic_block" else op.attribute.memory
 
     def _may_meet(self, key: AccessKey, other: AccessKey) -> bool:
         """True if accesses may be to the same element by different invocations.

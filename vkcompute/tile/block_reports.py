@@ -9,7 +9,7 @@ from vkcompute.compiled.report import Reports, Site
 from vkcompute.ir import INT32, UINT32, Builder, Function, Value
 from vkcompute.ir.function import Op
 from vkcompute.ir.types import element_of
-from vkcompute.tile.exchange import first_element, owner, where
+from vkcompute.tile.invocations import first_element, owner, where
 from vkcompute.tile.layout import Layout, axis_bits
 from vkcompute.tile.types import shape_of
 

@@ -8,9 +8,11 @@ from functools import partial, reduce
 from vkcompute.compiled.block_access import BlockAccess, ElementBlock
 from vkcompute.ir import INT32, UINT32, Builder, Scalar, Value
 from vkcompute.ir.types import element_of
+from vkcompute.tile.invocations import adjacent, first_element, owner, where, with_owner
 from vkcompute.tile.layout import Layout, log2
 from vkcompute.tile.pieces import Piece, piece_of
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
+from vkcompute.tile.subgroup_exchanges import BeyondSubgroupError, SubgroupExchanges
 from vkcompute.tile.workgroup_memory import Numbers, Span, WorkgroupMemory
 
 Row = Sequence[Value]
@@ -26,16 +28,25 @@ class Exchange:
     Args:
         thread: the number of the invocation in its workgroup.
         n_lanes: log2 of the lanes of a subgroup.
+        within: checks exchanges that do not wait for other subgroups; None if they wait.
 
     Attributes:
         n_lanes: the lanes of a subgroup that can shuffle.
+        within: as given.
         in_use: True if other invocations may still read the workgroup memory.
         on_barrier: is called for each barrier.
     """
 
-    def __init__(self, builder: Builder, thread: Value, n_lanes: int, memory: WorkgroupMemory) -> None:
+    def __init__(
+        self,
+        builder: Builder,
+        thread: Value,
+        n_lanes: int,
+        memory: WorkgroupMemory,
+        within: SubgroupExchanges | None = None,
+    ) -> None:
         self._b, self._thread, self._lanes, self._memory = builder, thread, n_lanes, memory
-        self.n_lanes, self.in_use = 1 << n_lanes, False
+        self.n_lanes, self.in_use, self.within = 1 << n_lanes, False, within
         self.on_barrier: Callable[[], None] = lambda: None
 
     def barrier(self) -> None:
@@ -49,16 +60,29 @@ class Exchange:
         self.in_use = False
         self.on_barrier()
 
-    def begin(self) -> None:
-        """Waits for the reads of the previous exchange, and frees its memory."""
-        if self.in_use:
-            self.barrier()
+    def begin(self, *, checked: bool = False) -> None:
+        """Waits for the reads of the previous exchange, and frees its memory.
+
+        Args:
+            checked: True if the layouts of its reads are checked, too, where exchanges stay within subgroups.
+        """
+        if self.within is not None and not checked:
+            raise BeyondSubgroupError
+        if self.in_use or self.within is not None:
+            self._wait()
         self._memory.free()
 
     def end(self) -> None:
         """Makes the written numbers visible; they are read until the next exchange."""
-        self.barrier()
+        self._wait()
         self.in_use = True
+
+    def _wait(self) -> None:
+        """Waits for all invocations among which numbers pass."""
+        if self.within is None:
+            self.barrier()
+        else:
+            self._b.subgroup_barrier()
 
     def from_lane(self, value: Value, lane: int) -> Value:
         """Returns the value of one lane of the subgroup."""
@@ -418,16 +442,24 @@ class Exchange:
         """Writes a piece of a block to workgroup memory; returns a function that reads an element by its number."""
         return self.written([(registers, layout, piece)])[0]
 
-    def written(self, blocks: Sequence[tuple[Sequence[Value], Layout, Piece]]) -> list[Callable[[Value], Value]]:
+    def written(
+        self, blocks: Sequence[tuple[Sequence[Value], Layout, Piece]], *, checked: bool = False
+    ) -> list[Callable[[Value], Value]]:
         """Writes pieces of blocks to workgroup memory; returns functions that read an element by its number.
 
-        They read until the next exchange.
+        They read until the next exchange. `checked` is that of `begin`.
         """
         b = self._b
-        self.begin()
+        self.begin(checked=checked)
+        memory = [
+            self._memory.numbers([element_of(registers[0].type)], 1 << piece.n_bits)[0]
+            for registers, _, piece in blocks
+        ]
+        if self.within is not None:
+            pairs = zip(memory, blocks, strict=True)
+            self.within.check_writes([(numbers.span, block[2].layout) for numbers, block in pairs])
         readers: list[Callable[[Value], Value]] = []
-        for registers, layout, piece in blocks:
-            (numbers,) = self._memory.numbers([element_of(registers[0].type)], 1 << piece.n_bits)
+        for numbers, (registers, layout, piece) in zip(memory, blocks, strict=True):
             writes = self._holds(layout.duplicates | piece.mask, piece.threads)
             own = [registers[at] for at in piece.registers]
             where(b, writes, partial(self._write, numbers, own, piece.layout))
@@ -449,46 +481,3 @@ class Exchange:
         for n, register in enumerate(registers):
             at = b.compute("add", first, b.const(layout.element(n), INT32))
             numbers.store(b, at, register)
-
-
-def first_element(b: Builder, thread: Value, layout: Layout) -> Value:
-    """Returns the bits of an element's number that the invocation's number gives, int32."""
-    number: Value = b.const(0, INT32)
-    for at, bit, n in layout.runs():
-        part = thread if at == 0 else b.compute("shr", thread, b.const(at, INT32))
-        if at + n < len(layout.threads):
-            part = b.compute("and", part, b.const((1 << n) - 1, INT32))
-        part = part if bit == 0 else b.compute("shl", part, b.const(bit, INT32))
-        number = b.compute("add", number, part)
-    return number
-
-
-def owner(b: Builder, thread: Value, layout: Layout | None) -> Value | None:
-    """Returns a condition that holds for one of the invocations that hold the same elements; None if each has its own.
-
-    A scalar, with no layout, is held by all.
-    """
-    n_threads = b.function.local_size[0]
-    mask = n_threads - 1 if layout is None else layout.duplicates
-    if not mask:
-        return None
-    return b.compute("eq", b.compute("and", thread, b.const(mask, INT32)), b.const(0, INT32))
-
-
-def with_owner(b: Builder, thread: Value, layout: Layout | None, build: Callable[[], None]) -> None:
-    """Builds what one of the invocations that hold the same elements does."""
-    where(b, owner(b, thread, layout), build)
-
-
-def where(b: Builder, condition: Value | None, build: Callable[[], object]) -> None:
-    """Builds what is done where a condition holds; None holds everywhere."""
-    if condition is None:
-        build()
-        return
-    with b.if_(condition).then:
-        build()
-
-
-def adjacent(layout: Layout) -> list[Group]:
-    """Returns the registers that hold adjacent elements, of a layout whose lowest registers are the lowest elements."""
-    return [range(at, at + ADJACENT) for at in range(0, layout.n_registers, ADJACENT)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from vkcompute.tile.register_products import Operands, RegisterProducts
 from vkcompute.tile.registers import Group, LazyRegisters
 from vkcompute.tile.simplification import remove_checks
 from vkcompute.tile.staging import Staging
+from vkcompute.tile.subgroup_exchanges import BeyondSubgroupError, SubgroupExchanges, without_barriers
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
 from vkcompute.tile.workgroup_memory import LoweringError, WorkgroupMemory
@@ -74,9 +76,12 @@ def lower(
     narrow_offsets(function)
     roll_products(function, target, aliased=aliased or overlapping)
     known = divisors_with_params(function, divisors or {})
-    return _Lowering(
-        function, target, n_warps, known, wide, overlapping=overlapping, aliased=aliased or overlapping
-    ).run()
+    lowering = partial(_Lowering, function, wide=wide, overlapping=overlapping, aliased=aliased or overlapping)
+    within = without_barriers(function, target)
+    if within is not None:
+        with suppress(BeyondSubgroupError):
+            return lowering(within, n_warps, dict(known), SubgroupExchanges(log2(target.subgroup_size))).run()
+    return lowering(target, n_warps, known).run()
 
 
 class _Lowering:
@@ -88,8 +93,9 @@ class _Lowering:
         target: Target,
         n_warps: int,
         divisors: dict[Value, int],
-        wide: Collection[Memory],
+        within: SubgroupExchanges | None = None,
         *,
+        wide: Collection[Memory],
         overlapping: bool,
         aliased: bool,
     ) -> None:
@@ -104,13 +110,12 @@ class _Lowering:
         packs = target.own_elements > 1 and _INDIVISIBLE.isdisjoint(op.code for op in walk(function.body))
         self._memory = WorkgroupMemory(made, target.shared_nbytes, overlays=target.overlays, packs=packs)
         lanes = self._placement.lanes
-        self._exchange = Exchange(self._b, self._thread, lanes, self._memory)
+        self._exchange = Exchange(self._b, self._thread, lanes, self._memory, within)
         self._matrices = Matrices(self._b, self._thread, self._exchange, self._memory, lanes)
         self._products, self._staging = RegisterProducts(self._b, self._exchange), Staging(self._b, self._exchange)
         self._reports = BlockReports(made, self._b, self._thread)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
-        has_products = any(op.code == "dot" for op in walk(function.body))
         self._aliased, self._written = aliased, written_buffers(function)
         self._accesses = Accesses(
             self._b,
@@ -119,7 +124,7 @@ class _Lowering:
             wide,
             self._exchange,
             texels=target.texels,
-            word="uint32" if has_products else target.word,
+            word="uint32" if any(op.code == "dot" for op in walk(function.body)) else target.word,
             overlapping=overlapping,
             aliased=aliased,
             written=function.buffers if self._written and aliased else self._written,
@@ -240,16 +245,15 @@ class _Lowering:
     def _loop(self, op: Op) -> None:
         loop = self._loops[op] = self._b.loop(*self._flat(op.args, op.params))
         with loop.body:
-            accesses = {inner.operation.writes for inner in walk(op.regions[0]) if inner.code in _MEMORY}
+            accesses = [inner for inner in walk(op.regions[0]) if inner.code in _MEMORY]
             self._exchange.in_use = True
-            if True in accesses:
+            if any(access.operation.writes for access in accesses):
                 self._exchange.barrier()  # between the accesses of one iteration and of the next
             self._bind(op.params, loop.params)
             self._region(op.regions[0], op)
         self._exchange.in_use = True
         self._bind(op.results, loop.results)
-        if accesses:
-            self._accesses.pending[None, op, None] = True in accesses
+        self._accesses.note_loop(op, accesses)
 
     def _break(self, op: Op) -> None:
         loop = op.attribute

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from vkcompute.ir import INT32, SCALARS, Builder, Scalar, Value
 from vkcompute.ir.types import BFLOAT16, Matrix, element_of, matrix
-from vkcompute.tile.exchange import Exchange, adjacent, first_element, where, with_owner
+from vkcompute.tile.exchange import Exchange
+from vkcompute.tile.invocations import adjacent, first_element, where, with_owner
 from vkcompute.tile.layout import Layout, axis_bits, log2
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import MatrixShape

@@ -19,6 +19,7 @@ import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, part
 from vkcompute.core.buffer import Buffer
+from vkcompute.runtime.graphs.results import new_result
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
@@ -86,7 +87,7 @@ class Memory:
                 )
             length, rest = divmod(self.nbytes, dtype.itemsize)
             shape = (self.nbytes,) if rest else (length,)
-            self.replace(runtime().empty(shape, np.uint8 if rest else dtype))
+            self.replace(new_result(runtime(), shape, np.dtype(np.uint8) if rest else dtype))
         return self.whole  # type: ignore[return-value]
 
     def replace(self, array: Array) -> None:

@@ -7,14 +7,15 @@ anywhere halve an axis until the launches reach all of both halves, and combine 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from vkcompute.compiled.target import target_of
+from vkcompute.jit.elementwise.dispatch import N_RESERVED
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
 _SLACK_BYTES = 256
 """The largest alignment of bindings: an array may begin so far behind the binding's start."""
-_N_RESERVED = 1
-"""Bindings that a kernel may need beside its arrays: the buffer for loops that the driver ends early."""
 
 
 def exceeds_reach(*arrays: Array) -> bool:
@@ -32,7 +33,21 @@ def bytes_exceed_reach(x: Array, *nbytes: int) -> bool:
     if n_bound is None:
         return False
     step = 1 << runtime.device.max_binding_bytes.bit_length() - 1  # as `spilling_kernel.splits_of` divides arrays
-    if len(nbytes) + _N_RESERVED > n_bound:
+    if len(nbytes) + N_RESERVED > n_bound:
         return sum(nbytes) + len(nbytes) * _SLACK_BYTES > step
     counts = [-(-(n + _SLACK_BYTES) // step) for n in nbytes]
-    return max(counts) > 1 and sum(counts) + _N_RESERVED > n_bound
+    return max(counts) > 1 and sum(counts) + N_RESERVED > n_bound
+
+
+def elements_in_reach(arrays: Sequence[Array], *others: Array) -> int:
+    """Returns how many elements of each of these arrays of one axis a launch reaches, beside all of others."""
+    n = max([array.size for array in arrays])
+    whole = [array.nbytes for array in others]
+    while n > 1 and bytes_exceed_reach(arrays[0], *whole, *[_nbytes_of_first(array, n) for array in arrays]):
+        n = -(-n // 2)
+    return n
+
+
+def _nbytes_of_first(array: Array, n: int) -> int:
+    """Returns the bytes that the first elements of an array of one axis span; a repeated number has those of one."""
+    return array.dtype.itemsize + (min(n, array.size) - 1) * abs(array.strides[0])

@@ -18,8 +18,10 @@ import numpy.typing as npt
 from vkcompute import locks
 from vkcompute.arrays.algorithms import distributions
 from vkcompute.arrays.algorithms.contraction import grouped
-from vkcompute.arrays.algorithms.lines import axis_of
+from vkcompute.arrays.algorithms.gather import gather
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS, slices
+from vkcompute.arrays.algorithms.reach import elements_in_reach, exceeds_reach
 from vkcompute.arrays.expressions.promotion import default_float, default_int, require_dtype
 from vkcompute.arrays.expressions.ufunc import apply, astype, written
 from vkcompute.arrays.functions import creation
@@ -53,6 +55,7 @@ from vkcompute.runtime.runtime import Runtime, constant, runtime_of
 
 _LOCAL, _MOST_KEPT = 128, 64
 _MOST_BLOCKS = 1 << 22  # of a launch, so that a binding holds their numbers
+_LEAST_COLUMNS = 16  # of rows that are taken by workgroups of as many columns
 
 
 @cache
@@ -128,14 +131,15 @@ class Generator(Variates):
         self, function: Callable[..., None], out: Array, per_block: int, *per_element: Array, also: Any = ()
     ) -> Array:
         """Fills an array with one axis; `per_element` have an element per number."""
-        n_blocks = -(-out._shape[0] // per_block)
+        n_blocks, arrays = -(-out._shape[0] // per_block), [out, *per_element]
         start, keys = self._take(n_blocks)
-        for first in range(0, n_blocks, _MOST_BLOCKS):
-            blocks = min(n_blocks - first, _MOST_BLOCKS)
+        tables = [array for array in also if type(array) is Array]
+        most = min(_MOST_BLOCKS, max(elements_in_reach(arrays, *tables) // per_block, 1))
+        for first in range(0, n_blocks, most):
+            blocks = min(n_blocks - first, most)
             part = slice(first * per_block, (first + blocks) * per_block)
             low, high = np.uint32((start + first) & 0xFFFFFFFF), np.uint32((start + first) >> 32)
             state = low, high, *keys
-            arrays = [out, *per_element]
             target, *given = arrays if blocks == n_blocks else [array[part] for array in arrays]
             _launch(function, -(-blocks // _LOCAL))(target, *state, *given, *also)
         return out
@@ -475,10 +479,14 @@ def _taken(x: Array, indices: Array, shape: tuple[int, ...], axis: int) -> Array
     """Returns the elements at indices along an axis, which is replaced by first axes of this shape."""
     front = moveaxis(x, axis, 0)
     out = temporary(x.runtime, (indices.size, math.prod(front.shape[1:])), x.dtype)
+    if out.size and (out.shape[1] < _LEAST_COLUMNS or exceeds_reach(front, indices, out)):
+        lines = Lines(1, front.shape[0], out.shape[1])
+        gather(contiguous(front), converted(indices, np.int32), lines, out)
+        return out.reshape((*shape, *front.shape[1:]))
     rows = grouped(front, (1, front.ndim - 1)) if out.size else front
     for i in slices(out.shape[0] if out.size else 0, 8 * MOST_GROUPS):
-        for j in slices(out.shape[1], 16 * MOST_GROUPS):
+        for j in slices(out.shape[1], _LEAST_COLUMNS * MOST_GROUPS):
             part = out[i, j]
-            grid = -(-part.shape[1] // 16), -(-part.shape[0] // 8)
-            _kernel(distributions.gather)(part, rows[:, j], indices[i], grid=grid, local_size=(16, 8))
+            grid = -(-part.shape[1] // _LEAST_COLUMNS), -(-part.shape[0] // 8)
+            _kernel(distributions.gather)(part, rows[:, j], indices[i], grid=grid, local_size=(_LEAST_COLUMNS, 8))
     return out.reshape((*shape, *front.shape[1:]))

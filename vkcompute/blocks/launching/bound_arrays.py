@@ -11,7 +11,7 @@ from vkcompute.blocks.launching.arguments import number_type
 from vkcompute.blocks.launching.build import ArrayType, IntType
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import unwrapped
-from vkcompute.blocks.launching.table_memory import memory_of
+from vkcompute.blocks.launching.table_memory import TableMemory, memories_of
 from vkcompute.blocks.launching.tensors import on_host
 from vkcompute.compiled.arguments import kind_of_array
 from vkcompute.compiled.specialization import Specialization
@@ -38,20 +38,35 @@ def given_arrays(args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:
     return unwrapped(on_host(args))
 
 
-def bindings(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Returns the arguments, with the arrays of wrappers and the rows of tables, then the windows of the tables."""
+def with_memory(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns the arguments with the arrays of wrappers, and the memory of tables in their place."""
     args, _ = unwrapped(args)
-    tables = {at: memory_of(arg) for at, arg in enumerate(args) if type(arg) is PointerTable}
+    tables = [arg for arg in args if type(arg) is PointerTable]
     if not tables:
         return args
-    given = [tables[at].rows if at in tables else arg for at, arg in enumerate(args)]
-    return (*given, *[window for table in tables.values() for window in table.windows])
+    memories = iter(memories_of(tables, sum(isinstance(arg, (Array, np.ndarray)) for arg in args)))
+    return tuple([next(memories) if type(arg) is PointerTable else arg for arg in args])
+
+
+def bindings(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns the arguments, with the arrays of wrappers and the rows of tables, then the windows of the tables."""
+    args = with_memory(args)
+    tables = [arg for arg in args if type(arg) is TableMemory]
+    if not tables:
+        return args
+    given = [arg.rows if type(arg) is TableMemory else arg for arg in args]
+    return (*given, *[window for table in tables for window in table.windows])
+
+
+def with_bound(args: Sequence[Any], bound: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns arguments in the form of `with_memory`, with what is bound for the others."""
+    return tuple([arg if type(arg) is TableMemory else bound[at] for at, arg in enumerate(args)])
 
 
 def type_of(arg: Any) -> Any:
     """Returns the part of a signature for an array, a table or an input of a graph; None for all else."""
-    if type(arg) is PointerTable:
-        return memory_of(arg).type
+    if type(arg) is TableMemory:
+        return arg.type
     if type(arg) is Parameter:
         kind = number_type(arg.value, arg.name)
         return kind._replace(divisor=1) if isinstance(kind, IntType) else kind  # a run may have any value
@@ -90,7 +105,7 @@ def overlaps_among(args: tuple[Any, ...]) -> Overlaps:
     """Returns the pairs of arrays that have bytes in common; None if there are tables, and any arrays may have some."""
     arrays = [arg for arg in args if type(arg) is Array]
     pairs = overlaps_of(arrays)
-    windows = [window for arg in args if type(arg) is PointerTable for window in memory_of(arg).windows]
+    windows = [window for arg in args if type(arg) is TableMemory for window in arg.windows]
     if not windows:
         return pairs
     may = pairs or any(may_overlap(array, window) for array in arrays for window in windows)

@@ -59,7 +59,7 @@ class TableType(NamedTuple):
     Attributes:
         character: of the arrays' dtype.
         element: the name of the dtype as which their bits are taken; None for their own.
-        n_windows: the number of windows over them.
+        n_windows: the number of windows over them; 0 if they are under those of an earlier table of these types.
         is_wide: True if wide accesses fit them.
     """
 
@@ -206,9 +206,10 @@ def _arguments(built: Built, names: Sequence[str], signature: Mapping[int, Any])
             args[at] = _pointer(built, names[at], at, kind)
         elif isinstance(kind, TableType):
             built.memories[at] = built.compiler.function.buffer(names[at], INT32)
+    shared: dict[tuple[str, str | None], tuple[Memory, ...]] = {}
     for at, kind in signature.items():
         if isinstance(kind, TableType):
-            args[at] = _table(built, names[at], at, kind)
+            args[at] = _table(built, names[at], at, kind, shared)
     return args
 
 
@@ -229,10 +230,9 @@ def _element(kind: Any) -> ir.Scalar:
     return BOOL if kind is bool else FLOAT32 if kind is float else SCALARS[as_dtype(kind).name]
 
 
-def _memory(built: Built, name: str, at: int, kind: ArrayType | TableType) -> tuple[Memory, ir.Scalar]:
-    """Declares the memory of an array, and returns it with the type of the elements that the program sees."""
-    element = ELEMENTS[as_dtype(kind.character).name]
-    seen = element if kind.element is None else DTYPES[kind.element].scalar_type
+def _memory(built: Built, name: str, at: int, kind: ArrayType | TableType) -> Memory:
+    """Declares the memory of an array."""
+    element, seen = ELEMENTS[as_dtype(kind.character).name], _seen(kind)
     if BOOL not in (element, seen):
         element = seen
     in_memory = SCALARS[f"uint{element.bits}"] if element is BOOL or isinstance(element, SmallFloat) else element
@@ -242,20 +242,29 @@ def _memory(built: Built, name: str, at: int, kind: ArrayType | TableType) -> tu
     memory = built.memories[at] = built.compiler.function.buffer(name, in_memory, window=is_window)
     if kind.is_wide:
         built.wide.append(memory)
-    return memory, seen
+    return memory
 
 
-def _table(built: Built, name: str, at: int, kind: TableType) -> Pointer:
-    """Returns the pointer to a table, whose windows follow all arguments."""
-    first = built.n_arguments + len(built.windows)
-    declared = [_memory(built, name, first + k, kind) for k in range(kind.n_windows)]
-    windows = tuple([memory for memory, _ in declared])
-    target = WindowsValue(f"an array of {name}", at, declared[0][1], 1, windows[0], windows=windows)
+def _seen(kind: ArrayType | TableType) -> ir.Scalar:
+    """Returns the type of the elements that the program sees."""
+    return ELEMENTS[as_dtype(kind.character).name] if kind.element is None else DTYPES[kind.element].scalar_type
+
+
+def _table(
+    built: Built, name: str, at: int, kind: TableType, shared: dict[tuple[str, str | None], tuple[Memory, ...]]
+) -> Pointer:
+    """Returns the pointer to a table, whose windows follow all arguments. Tables of the same types may share them."""
+    types = kind.character, kind.element
+    if kind.n_windows:
+        first = built.n_arguments + len(built.windows)
+        shared[types] = tuple([_memory(built, name, first + k, kind) for k in range(kind.n_windows)])
+    windows = shared[types]
+    target = WindowsValue(f"an array of {name}", at, _seen(kind), 1, windows[0], windows=windows)
     return Pointer(TableValue(name, at, INT64, 1, built.memories[at], target=target, unit=kind.unit), 0)
 
 
 def _pointer(built: Built, name: str, at: int, kind: ArrayType) -> Pointer:
-    compiler, (memory, seen) = built.compiler, _memory(built, name, at, kind)
+    compiler, memory, seen = built.compiler, _memory(built, name, at, kind), _seen(kind)
     unit = memory.element.bits // 8 if seen in PARTS else 0
     array = ArrayValue(name, at, seen, 1, memory, strided=kind.is_view, unit=unit)
     if not kind.is_view:
@@ -297,8 +306,8 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
         raise definition.source.error(
             definition.source.tree,
             UnsupportedError(
-                f"its arrays and tables of pointers take more than the {most} bindings of the device; each table takes "
-                "one per block of memory with arrays of it; pass fewer tables, or parts of one array"
+                f"its arrays and tables of pointers take more than the {most} bindings of the device; tables of one "
+                "dtype take one per block of memory with arrays of them; pass tables of fewer dtypes"
             ),
         )
     return kernel._replace(function=made)

@@ -18,6 +18,8 @@ from vkcompute.blocks.launching.bound_arrays import (
     splits_among,
     target_for,
     type_of,
+    with_bound,
+    with_memory,
 )
 from vkcompute.blocks.launching.build import (
     DIVISOR,
@@ -124,7 +126,7 @@ class BlockLauncher:
         runtime = runtime_among(bound)
         hosts = hosts_among(self.name, runtime, bound)
         bound = bound if hosts is None else hosts.args
-        args = tuple([arg if type(arg) is PointerTable else bound[at] for at, arg in enumerate(args)])
+        args = with_bound(with_memory(args), bound)
         loaded = self._on_grid(grid, chosen, args, runtime, elements)
         specialization = loaded.specialization
         numbers = [at for at, what in specialization.pushes if what in (VALUE, TRUTH)]
@@ -204,7 +206,7 @@ class BlockLauncher:
         args, elements = given_arrays(args)
         runtime = runtime_among(bindings(args))
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
-        loaded = self._on_grid(sizes, chosen, args, runtime, elements)
+        loaded = self._on_grid(sizes, chosen, with_memory(args), runtime, elements)
         return loaded.kernel, loaded.specialization.module.interface.workgroup_memory.effective({})
 
 

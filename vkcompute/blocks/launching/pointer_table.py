@@ -29,7 +29,7 @@ class PointerTable:
         arrays: the arrays.
         element: the dtype as which their bits are taken, given by `triton.reinterpret`; None for their own.
 
-    `key` and `memory` are internal and may change.
+    `key`, `memory` and `shared` are internal and may change.
 
     Raises:
         TypeError: an element is no array, or the dtypes differ.
@@ -55,6 +55,7 @@ class PointerTable:
         self.element: Dtype | None = elements.pop() if elements else None
         self.key = object()
         self.memory: Any = None
+        self.shared: Any = None
 
     @property
     def dtype(self) -> Any:
@@ -72,7 +73,7 @@ class PointerTable:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Makes a copy of a table, or one that was pickled: it has windows of its own arrays."""
         self.arrays, self.element = state["arrays"], state["element"]
-        self.key, self.memory = object(), None
+        self.key, self.memory, self.shared = object(), None, None
 
     def __len__(self) -> int:
         return len(self.arrays)

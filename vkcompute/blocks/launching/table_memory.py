@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from vkcompute.blocks.language.addresses import COLUMNS
 from vkcompute.blocks.launching.build import TableType
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.compiled.arguments import kind_of_array, refuse_complex
+from vkcompute.compiled.target import target_of
 from vkcompute.runtime.launching.arguments import require_aligned
 from vkcompute.runtime.memory.array import Array, alias, empty
 from vkcompute.runtime.memory.window import Window, windows_over
@@ -24,8 +26,8 @@ class TableMemory(NamedTuple):
 
     Attributes:
         rows: of int32 for each array: its first element in units of the type, its number of elements, its window.
-        windows: over the arrays of the table.
-        members: the arrays of the table.
+        windows: over the arrays of the table; none if an earlier table of the launch has them.
+        members: the arrays under the windows.
     """
 
     rows: Array
@@ -34,22 +36,52 @@ class TableMemory(NamedTuple):
     type: TableType
 
 
-def memory_of(table: PointerTable) -> TableMemory:
-    """Returns the memory of a table; makes it on first use.
+def memories_of(tables: Sequence[PointerTable], n_arrays: int) -> list[TableMemory]:
+    """Returns the memory of the tables of a launch, which has so many arrays beside them; makes it on first use.
+
+    Where the device binds fewer, tables of one dtype share windows over all their arrays. The first table has them.
 
     Raises:
-        TypeError: it has arrays in host memory.
+        TypeError: a table has arrays in host memory.
         ValueError: they are on several devices, made by a graph that is recorded, or views whose first element is not
             at their lowest address.
     """
+    memories = [_memory_of(table) for table in tables]
+    runtimes = {memory.rows.runtime for memory in memories}
+    most = target_of(memories[0].rows.runtime).max_storage_buffers
+    n_bound = n_arrays + sum(1 + len(memory.windows) for memory in memories) + 1  # a launch may have a report
+    if most is None or n_bound <= most or len(runtimes) > 1:
+        return memories
+    alike: dict[tuple[str, str | None], list[int]] = {}
+    for at, memory in enumerate(memories):
+        alike.setdefault((memory.type.character, memory.type.element), []).append(at)
+    for group in alike.values():
+        for at, shared in zip(group, _shared([tables[at] for at in group]), strict=True):
+            memories[at] = shared
+    return memories
+
+
+def _memory_of(table: PointerTable) -> TableMemory:
     if table.memory is None:
-        table.memory = unrecorded(_made, table)  # it belongs to no graph
+        (table.memory,) = unrecorded(_made, [table])  # it belongs to no graph
     memory: TableMemory = table.memory
     return memory
 
 
-def _made(table: PointerTable) -> TableMemory:
-    arrays = table.arrays
+def _shared(tables: Sequence[PointerTable]) -> Sequence[TableMemory]:
+    """Returns the memory of tables that share windows. The first one keeps it, for launches with the same tables."""
+    if len(tables) == 1:
+        return [_memory_of(tables[0])]
+    key, first = tuple([table.key for table in tables]), tables[0]
+    if first.shared is None or first.shared[0] != key:
+        first.shared = key, unrecorded(_made, tables)
+    memories: Sequence[TableMemory] = first.shared[1]
+    return memories
+
+
+def _made(tables: Sequence[PointerTable]) -> list[TableMemory]:
+    """Makes the memory of tables of one dtype, with windows over all their arrays."""
+    arrays, first = [array for table in tables for array in table.arrays], tables[0]
     for array in arrays:
         _check(array)
     if any(array.runtime is not arrays[0].runtime for array in arrays):
@@ -60,14 +92,20 @@ def _made(table: PointerTable) -> TableMemory:
     fits = all(
         is_wide(member) and not location.start % ADJACENT for member, location in zip(members, locations, strict=True)
     )
-    element = None if table.element is None else table.element.long_name
+    element = None if first.element is None else first.element.long_name
     kind = TableType(kind_of_array(arrays[0])[0], element, len(windows), fits)
     rows = np.zeros((len(arrays), COLUMNS), np.int32)
     for row, array, (window, start) in zip(rows, members, locations, strict=True):
         row[:] = start // kind.unit, _n_elements(array), window
-    made = empty(arrays[0].runtime, rows.shape, rows.dtype)
-    made.write(rows)
-    return TableMemory(made, windows, members, kind)
+    memories, at = [], 0
+    for table in tables:
+        own = rows[at : at + len(table)]
+        made = empty(arrays[0].runtime, own.shape, own.dtype)
+        made.write(own)
+        of_table = kind._replace(n_windows=0) if at else kind
+        memories.append(TableMemory(made, [] if at else windows, members, of_table))
+        at += len(table)
+    return memories
 
 
 def _check(array: object) -> None:

@@ -16,6 +16,8 @@ from vkcompute.runtime.memory.layout import broadcast_strides
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
 _SLACK_BYTES = 256  # a view is bound from an aligned byte before it
+N_RESERVED = 1
+"""Bindings that a kernel may need beside its arrays: the buffer for loops that the driver ends early."""
 _STEP = 1 << 18  # windows start at multiples of it: a multiple of each stage's chunk, and of every alignment in bytes
 
 
@@ -44,10 +46,10 @@ def options_on(runtime: Runtime) -> CompileOptions:
     return CompileOptions(target=target_of(runtime))
 
 
-def windows(n: int, arrays: Sequence[Array]) -> list[tuple[int, int]]:
+def windows(n: int, arrays: Sequence[Array], n_more: int = 0) -> list[tuple[int, int]]:
     """Returns (start, stop) of the windows of `n` elements: as many as a binding and int32 allow.
 
-    Of more arrays than the device binds, all of them fit one binding, which some share.
+    Of more arrays than the device binds, with `n_more` others, all of them fit one binding, which some share.
 
     If an array has neither `n` elements nor one, or is not contiguous, there is a single window; the launch checks the
     limits.
@@ -55,17 +57,17 @@ def windows(n: int, arrays: Sequence[Array]) -> list[tuple[int, int]]:
     widest = max([array.dtype.itemsize for array in arrays])
     slack = _SLACK_BYTES if any(array.offset for array in arrays) else 0
     runtime = runtime_of(arrays[0])
-    most = min((runtime.device.max_binding_bytes - slack) // (widest * _n_sharing(arrays)), MOST_ELEMENTS)
+    most = min((runtime.device.max_binding_bytes - slack) // (widest * _n_sharing(arrays, n_more)), MOST_ELEMENTS)
     step = most // _STEP * _STEP
     if n <= most or not step or any(array.size not in (1, n) or not array.contiguous for array in arrays):
         step = max(n, 1)
     return [(start, min(start + step, n)) for start in range(0, n, step)]
 
 
-def _n_sharing(arrays: Sequence[Array]) -> int:
+def _n_sharing(arrays: Sequence[Array], n_more: int) -> int:
     """Returns how many of these arrays may share a binding: all, if they are more than the device binds."""
-    n_bound = target_of(runtime_of(arrays[0])).max_storage_buffers
-    return len(arrays) if n_bound is not None and len(arrays) > n_bound else 1
+    n_bound, n = target_of(runtime_of(arrays[0])).max_storage_buffers, len(arrays) + n_more + N_RESERVED
+    return len(arrays) if n_bound is not None and n > n_bound else 1
 
 
 def window(array: Array, start: int, stop: int, n: int) -> Array:
@@ -73,14 +75,17 @@ def window(array: Array, start: int, stop: int, n: int) -> Array:
     return array if array.size != n or stop - start == n else array.reshape(-1)[start:stop]
 
 
-def axis_to_halve(shape: Sequence[int], arrays: Sequence[Array], axes: Sequence[int] | None = None) -> int | None:
+def axis_to_halve(
+    shape: Sequence[int], arrays: Sequence[Array], axes: Sequence[int] | None = None, n_more: int = 0
+) -> int | None:
     """Returns the axis of a broadcast shape to halve, as an array exceeds the limits of a kernel; None if none does.
 
     Args:
         axes: those that may be halved; None for all.
+        n_more: the arrays that the kernel takes beside these.
     """
     largest = max(arrays, key=_nbytes_spanned)
-    most = most_bytes(largest) // _n_sharing(arrays)
+    most = most_bytes(largest) // _n_sharing(arrays, n_more)
     if _nbytes_spanned(largest) <= most and prod(shape) <= MOST_ELEMENTS:
         return None
     strides = broadcast_strides(largest.shape, largest.strides, tuple(shape))

@@ -168,7 +168,7 @@ class ReduceLauncher:
         if any(exceeds_binding(array) and not array.contiguous for array in arrays):
             args = tuple([self._contiguous(arg) for arg in args])
             return self(args, {}, tuple(reduced), out, keepdims, dtype, final)
-        in_windows = len(windows(planned[0].n, arrays)) > 1
+        in_windows = len(windows(planned[0].n, arrays, 1)) > 1
         halved = None if in_windows else _axis_to_halve(shape, arrays, reduced, planned, out, result_dtype)
         if halved is not None:
             self._in_halves(args, shape, halved, reduced, out, keepdims, result_dtype, final)
@@ -317,7 +317,7 @@ class ReduceLauncher:
         arrays, numbers = [arg for arg in args if type(arg) is Array], final or ()
         block, more = _block(key[2], key[3], lengths, arrays), (tuple(map(type, numbers)),) if numbers else ()
         plan_key: tuple[Any, ...] | None = None
-        several = windows(stage.n, arrays)
+        several = windows(stage.n, arrays, 1)
         for start, stop in several:
             seen, at = stage._replace(n=stop - start), start // stage.chunk
             of_window = *key, seen.form(block, lengths, last=final is not None), wanted, *more
@@ -363,7 +363,8 @@ def _axis_to_halve(
     itemsize = max(out.dtype.itemsize, lookup(dtype, in_kernels=True).numpy.itemsize)
     most = most_bytes(out)
     both_fit = 2 * out.size * itemsize <= most and 2 * out.size <= MOST_ELEMENTS
-    halved = axis_to_halve(shape, arrays, [*first, *remaining] if both_fit or not remaining else remaining)
+    allowed = [*first, *remaining] if both_fit or not remaining else remaining
+    halved = axis_to_halve(shape, arrays, allowed, n_more=1)
     n_results = max([stage.pushes[0] for stage in planned])
     if halved is None and remaining and n_results * itemsize > most:
         return max(remaining, key=lambda axis: shape[axis])

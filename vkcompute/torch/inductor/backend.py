@@ -150,11 +150,16 @@ def _backend_maker(original: Any) -> Any:
     return create_backend
 
 
+def _is_ours() -> bool:
+    """True if the programs of the graph are the device's, also where it copies tensors of the host."""
+    return V.graph.device_types - {"cpu"} == {DEVICE_NAME}
+
+
 def _without_triton(original: Any) -> Any:
     """Returns TritonKernel.inductor_meta_common, which asks Triton for its compiler; for the device it does not."""
 
     def inductor_meta_common(*owner: Any) -> Any:
-        if V.graph.device_types != {DEVICE_NAME}:
+        if not _is_ours():
             return original(*owner)
         triton = torch.utils._triton
         triton_hash = triton.triton_hash_with_backend
@@ -173,7 +178,7 @@ class _Templates(PyCodeCache):  # type: ignore[misc]
     @classmethod
     def load(cls, source_code: str, extra: str = "", **named: Any) -> Any:
         """Loads a text as a module; for the device, `sources` loads it later, and this returns its path and key."""
-        if V.graph.device_types != {DEVICE_NAME}:
+        if not _is_ours():
             return PyCodeCache.load(source_code, extra, **named)
         key, path = PyCodeCache.write(source_code, extra)
         return SimpleNamespace(key=key, __file__=path)
@@ -194,7 +199,7 @@ def _split_k(original: Any) -> Any:
     """Returns get_split_k, by Inductor's formula: the parts of the keys for few queries of FlexAttention."""
 
     def get_split_k(n_batches: int, n_heads: int, n_keys: int) -> int:
-        if V.graph.device_types != {DEVICE_NAME}:
+        if not _is_ours():
             return original(n_batches, n_heads, n_keys)  # type: ignore[no-any-return]
         return max(_PROPERTIES["multi_processor_count"] // max(n_batches * n_heads, 1) * 2, 1)
 

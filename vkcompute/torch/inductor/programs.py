@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch._inductor.runtime import triton_heuristics
+from torch._inductor.runtime.hints import ReductionHint
 
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.blocks.launching.reinterpretation import reinterpret
@@ -27,6 +28,8 @@ _TILE = 32
 """Most elements of a block along one of several axes."""
 _MOST_ROWS = 8
 """Most rows of a block whose elements are added."""
+_MOST_COLUMNS = 64
+"""Most columns of such a block, where those of a row are adjacent."""
 _DTYPES = {"fp": "float", "bf": "bfloat", "i": "int", "u": "uint"}
 """Beginnings of names of dtypes, by Triton's."""
 Constants = dict[str, Any]
@@ -162,10 +165,13 @@ def pointwise(size_hints: Any, triton_meta: Any, inductor_meta: Any = None, **_:
     return _decorator(choices, triton_meta, inductor_meta)
 
 
-def reduction(size_hints: Any, triton_meta: Any, inductor_meta: Any = None, **_: Any) -> Any:
+def reduction(
+    size_hints: Any, triton_meta: Any, inductor_meta: Any = None, reduction_hint: Any = None, **_: Any
+) -> Any:
     """Returns a decorator of a program that passes over the elements of a reduction in blocks."""
-    axes = dict(sorted(size_hints.items(), key=lambda axis: axis[0] in "xyz"))  # reductions first
-    rows = dict.fromkeys("xyz", _MOST_ROWS)
+    is_along_x = reduction_hint == ReductionHint.OUTER  # adjacent elements are in different sums
+    axes = dict(sorted(size_hints.items(), key=lambda axis: (axis[0] in "xyz") != is_along_x))
+    rows = dict.fromkeys("xyz", _MOST_COLUMNS if is_along_x else _MOST_ROWS)
     ns = (_N_ELEMENTS, _N_ELEMENTS // 4) if _is_tuned(inductor_meta) else (_N_ELEMENTS,)
     return _decorator([_blocks(axes, rows, n) for n in ns], triton_meta, inductor_meta)
 
