@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,3 +71,22 @@ def test_numbers_beside_int64_and_uint64_are_of_either(gpu: vc.Runtime) -> None:
     assert (signed + -1).tolist() == [0, 1, 2]
     assert (signed * 3).tolist() == [3, 6, 9]
     assert (unsigned * np.uint64(2**64 - 1)).tolist() == [2**64 - 1, 2**64 - 2, 2**64 - 3]
+
+
+@pytest.mark.every_driver
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_means_of_integers_beyond_float32(gpu: vc.Runtime, dtype: Any) -> None:
+    """Sums are exact: those of float32 lose small differences of large numbers."""
+    random, info = np.random.default_rng(0), np.iinfo(dtype)
+    x = random.integers(info.min, info.max, (2, 30, 40), endpoint=True).astype(dtype)
+    if dtype is np.int32:
+        x[1] = 1 - np.maximum(x[0], -info.max)
+    for axis in (None, 0, (0, 2)):
+        where = random.random(x.shape) < 0.7
+        for mask in (True, where):
+            result = vnp.mean(gpu.array(x), axis=axis, where=mask if mask is True else gpu.array(mask))
+            assert result.dtype == np.float32
+            with np.errstate(invalid="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                expected = np.mean(x, axis=axis, where=mask)
+            np.testing.assert_allclose(result.numpy(), expected, rtol=2.5e-7)

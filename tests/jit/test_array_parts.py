@@ -133,3 +133,23 @@ def test_simulated_indices_beside_slices_are_checked():
 
     with pytest.raises(vc.KernelError, match=r"index 9 is out of bounds of an axis with 7 elements"):
         beyond.simulate[1, 1](X, np.zeros(1, np.float32))
+
+
+@vc.kernel
+def first_extremes(x, out):
+    i = vc.global_id(0)
+    if i < x.shape[0]:
+        out[i, 0], out[i, 1], out[i, 2] = x[i].argmax(), x[i].argmin(), x[i:, 1:].argmin()
+        out[i, 3] = x[i, 1 : i + 2].argmax()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "u1", "f2", "i8", "f8", "?"])
+def test_indices_of_the_first_extremes(gpu, dtype):
+    """Of equal elements the first one counts, and of elements with NaN the first NaN."""
+    x = (np.random.default_rng(0).integers(0, 4, (6, 8)) % (2 if dtype == "?" else 4)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[1, [3, 6]] = x[4, 0] = np.nan
+    out = gpu.zeros((6, 4), np.int32)
+    first_extremes[1, 8](gpu.array(x), out)
+    wanted = [(v.argmax(), v.argmin(), x[i:, 1:].argmin(), v[1 : i + 2].argmax()) for i, v in enumerate(x)]
+    np.testing.assert_array_equal(out.numpy(), wanted)

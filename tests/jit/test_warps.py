@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from oracle import module
 
 import vkcompute as vc
+from vkcompute import ir
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError
+from vkcompute.frontend.source import definition_of
+from vkcompute.jit.compilation.build import specialize
 
 WARP = 32
 
@@ -80,6 +84,30 @@ def lockstep(x, out):
     tile[here] = x[here]
     vc.warp.barrier()
     out[here] = tile[here ^ 31]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("kernel", "signature", "n_barriers"),
+    [
+        (scanned, (("i", 1), ("i", 1), int), 2),
+        (block_sum, (("f", 1), ("f", 1), int), 2),
+        (voted, (("i", 1), ("i", 2)), 2),
+        (lockstep, (("i", 1), ("i", 1)), 1),
+    ],
+)
+@pytest.mark.parametrize("recomputes", [False, True])
+def test_modules_depend_on_no_subgroup(kernel: Any, signature: Any, n_barriers: int, *, recomputes: bool) -> None:
+    """So results are the same where a subgroup has 4, 32, 64 or 128 lanes, in any order.
+
+    Where a driver computes values anew behind barriers, each value passes through a shuffle from its own lane.
+    """
+    options = CompileOptions((64, 1, 1), target=ir.Target(recomputes_across_barriers=recomputes))
+    compiled = specialize(definition_of(kernel.__wrapped__), signature, options)
+    words = np.frombuffer(compiled.spirv, np.uint32)
+    assert np.count_nonzero(words == (4 << 16 | 224)) >= n_barriers  # OpControlBarrier
+    groups = {name for name in compiled.module.interface.capabilities if "Group" in name}
+    assert groups <= ({"GroupNonUniform", "GroupNonUniformShuffle"} if recomputes else set())
 
 
 @pytest.mark.parametrize(("group", "n"), [(64, 256), (96, 250), (40, 200)])

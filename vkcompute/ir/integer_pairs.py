@@ -232,8 +232,9 @@ class PairBuilder:
         if divisor and signed and code == "mod":
             return self.divide_down(code, x, divisor)
         if divisor:
-            quotient = self._by_signed_constant(x, divisor) if signed else self._by_constant(x, divisor % 2**64)
-            remainder = self.sub(x, self.mul(quotient, y))
+            divisor = divisor if signed else divisor % 2**64
+            quotient = self._by_signed_constant(x, divisor) if signed else self._by_constant(x, divisor)
+            remainder = self._rest(x, quotient, divisor, signed=signed)
         elif signed:
             quotient, remainder = self._divided(self.abs(x), self.abs(y))
             sign = self._sign_word(x.high)
@@ -331,8 +332,15 @@ class PairBuilder:
         quotient = self._floored(x, divisor)
         if code == "div":
             return quotient
-        product = self.mul(quotient, self.constant(abs(divisor)))
-        return self.sub(x, product) if divisor > 0 else self.add(x, product)
+        return self._rest(x, quotient, divisor, signed=divisor < 0)
+
+    def _rest(self, x: Pair, quotient: Pair, divisor: int, *, signed: bool) -> Pair:
+        """What a quotient by a constant leaves of the dividend; it may be negative only if it is signed."""
+        if abs(divisor) > 2**31:
+            return self.sub(x, self.mul(quotient, self.constant(divisor)))
+        b = self._b
+        low = b.compute("sub", x.low, b.compute("mul", quotient.low, self.word(divisor)))
+        return Pair(low, self._sign_word(low) if signed else self.word(0))
 
     def _floored(self, x: Pair, divisor: int) -> Pair:
         """The quotient of an int64 by a constant, rounded down: ~(~x // n) for a negative x and a positive n."""

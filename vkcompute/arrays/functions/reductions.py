@@ -220,8 +220,11 @@ def mean(
     axes = axes_of("mean", a.ndim, axis)
     n = math.prod([a.shape[at] for at in axes])
     wide = wide_float(mean_dtype)
-    a = astype(a, wide) if a.dtype != wide else a
-    total = reduce("add", chosen(a, where, "add", wide), axes, wide, keepdims)
+    # Integers that float32 does not hold are added exactly, as those of opposite signs may cancel.
+    added = np.dtype(np.int64) if wide == np.float32 and a.dtype in (np.int32, np.uint32) else wide
+    a = astype(a, added) if a.dtype != added else a
+    total = reduce("add", chosen(a, where, "add", added), axes, added, keepdims)
+    total = astype(total, wide) if added != wide else total
     if wide.kind not in "fc":  # an integer dtype, as NumPy takes it: the sum is one of integers, the quotient is not
         wide = floating(wide)
         total = astype(total, wide)

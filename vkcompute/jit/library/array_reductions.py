@@ -78,6 +78,50 @@ def mean_of(x: Any) -> Any:
     return x.sum() / x.size
 
 
+def is_larger(v: Any, most: Any) -> Any:
+    """Returns whether a number is larger, or the first NaN."""
+    return v > most or (v != v and most == most)
+
+
+def is_smaller(v: Any, least: Any) -> Any:
+    """Returns whether a number is smaller, or the first NaN."""
+    return v < least or (v != v and least == least)
+
+
+def first_of(is_better: Any, extreme: Any, x: Any) -> Any:
+    """Returns the index of the first extreme of an array with one axis."""
+    index, best = 0, x[0]
+    for i in range(1, x.shape[0]):
+        v = x[i]
+        if is_better(v, best):
+            index, best = i, v
+    return index
+
+
+def first_of_rows(is_better: Any, extreme: Any, x: Any) -> Any:
+    """Returns the index of the first extreme of the elements of an array with several axes, in their order."""
+    index, best = 0, extreme(row(x, 0))
+    for i in range(1, x.shape[0]):
+        v = extreme(row(x, i))
+        if is_better(v, best):
+            index, best = i, v
+    return index * (x.size // x.shape[0]) + index_of_first(is_better, extreme, row(x, index))
+
+
+def index_of_first(is_better: Any, extreme: Any, x: Any) -> Any:
+    """Returns the index of the first extreme of an array with any number of axes."""
+
+
+def largest(x: Any) -> Any:
+    """Returns the largest element, or a NaN."""
+    return x.max()
+
+
+def smallest(x: Any) -> Any:
+    """Returns the smallest element, or a NaN."""
+    return x.min()
+
+
 # -- calls ------------------------------------------------------------------------------------------------------------
 
 
@@ -111,6 +155,10 @@ def _from_constant(combine: Any, start: bool, c: Compiler, x: ArrayValue) -> Any
     return _folded(c, combine, x, Number(c.builder.const(start, c.kind(start).type), c.kind(start)))
 
 
+def _first(c: Compiler, is_better: Any, extreme: Any, x: ArrayValue) -> Any:
+    return c.call(first_of if x.ndim == 1 else first_of_rows, is_better, extreme, x)
+
+
 def _reduced(name: str, emit: Callable[[Compiler, ArrayValue], Any], c: Compiler, x: ArrayValue, *axes: Any) -> Any:
     """Builds the reduction of this name."""
     if axes:
@@ -124,9 +172,11 @@ _REDUCTIONS: dict[str, Callable[[Compiler, ArrayValue], Any]] = {
     "sum": partial(_from_number, added, 0), "prod": partial(_from_number, multiplied, 1),
     "min": partial(_from_first, smaller), "max": partial(_from_first, larger),
     "all": partial(_from_constant, both, True), "any": partial(_from_constant, either, False),
-    "mean": lambda c, x: c.call(mean_of, x),
+    "mean": lambda c, x: c.call(mean_of, x), "argmax": lambda c, x: _first(c, is_larger, largest, x),
+    "argmin": lambda c, x: _first(c, is_smaller, smallest, x),
 }  # fmt: skip
 
 register([folded], _folded, 3)
 register([row], _row, 2)
+register([index_of_first], _first, 3)
 ARRAY_METHODS.update({name: partial(_reduced, name, emit) for name, emit in _REDUCTIONS.items()})
