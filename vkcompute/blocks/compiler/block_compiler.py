@@ -15,7 +15,7 @@ from vkcompute.blocks.compiler.aggregates import OPERATORS, Aggregate
 from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.block_attributes import Method, attribute_of
 from vkcompute.blocks.compiler.block_loops import comprehension, f_string, for_loop, iterations, not_iterated
-from vkcompute.blocks.compiler.block_statements import BLOCK_STATEMENTS
+from vkcompute.blocks.compiler.block_statements import BLOCK_STATEMENTS, Condition, condition
 from vkcompute.blocks.compiler.functions import (
     OWN,
     STATEMENTS,
@@ -475,6 +475,7 @@ _OWN_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.ListComp: comprehension,
     ast.GeneratorExp: comprehension,
     ast.JoinedStr: f_string,
+    Condition: condition,
     _Known: lambda _, node: node.value,
 }
 _HANDLERS = {**EXPRESSIONS, ast.Name: _name, **{kind: _own(method) for kind, method in _OWN_EXPRESSIONS.items()}}

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from vkcompute.blocks.compiler.arithmetic import List, describe, describe_dynamic, is_sequence
-from vkcompute.blocks.compiler.refusals import refuse_items
+from vkcompute.blocks.compiler.refusals import refuse_changed_constants, refuse_items
 from vkcompute.blocks.compiler.types import POINTERS
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import store_to
@@ -100,6 +100,8 @@ def for_loop(c: Any, node: ast.For) -> None:
     if isinstance(function, LoopRange) and _is_unrolled(c, function, node):
         _unroll(c, node, is_static=function.__name__ == "static_range")
     else:
+        if c.is_users():
+            refuse_changed_constants(c.evaluator, node.body, is_loop=True)
         for_each(c.evaluator, node, c.evaluator.located(c.iterations, node.iter))
 
 

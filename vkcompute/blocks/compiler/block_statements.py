@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
-from vkcompute.blocks.compiler.refusals import is_users, refuse_return, refuse_unused
+from vkcompute.blocks.compiler.refusals import (
+    demand_bool,
+    is_users,
+    refuse_changed_constants,
+    refuse_return,
+    refuse_unused,
+)
 from vkcompute.blocks.compiler.types import Constexpr
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend.values import is_static
 
 
 def _expression(e: Evaluator, node: ast.Expr) -> None:
@@ -37,6 +45,44 @@ def _return(e: Evaluator, node: ast.Return) -> None:
     STATEMENTS[ast.Return](e, node)
 
 
+class Condition(ast.expr):
+    """The condition of a while loop or of a branch in a function of users."""
+
+    _fields = ("test",)
+
+    def __init__(self, node: ast.While | ast.If) -> None:
+        super().__init__(node.test)
+        self.node = node
+        ast.copy_location(self, node.test)
+
+
+def condition(c: Any, node: Any) -> Any:
+    """Returns a condition: of a loop a bool, and of a branch one whose sides keep constants if it is no constant."""
+    value = c.evaluator.value(node.test)
+    if isinstance(node.node, ast.While):
+        demand_bool(value)
+    elif not is_static(value):
+        refuse_changed_constants(c.evaluator, [*node.node.body, *node.node.orelse], is_loop=False)
+    return value
+
+
+@lru_cache(maxsize=256)
+def _checked(node: ast.While | ast.If) -> ast.While | ast.If:
+    """Returns a loop or branch whose condition is checked."""
+    return ast.copy_location(type(node)(Condition(node), node.body, node.orelse), node)
+
+
+def _while(e: Evaluator, node: ast.While) -> None:
+    if is_users(e.frames[-1]):
+        refuse_changed_constants(e, node.body, is_loop=True)
+    _conditional(e, node)
+
+
+def _conditional(e: Evaluator, node: ast.While | ast.If) -> None:
+    STATEMENTS[type(node)](e, _checked(node) if is_users(e.frames[-1]) else node)
+
+
 BLOCK_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
-    **STATEMENTS, ast.AnnAssign: _annotated, ast.Expr: _expression, ast.Return: _return,
+    **STATEMENTS, ast.AnnAssign: _annotated, ast.Expr: _expression, ast.If: _conditional, ast.Return: _return,
+    ast.While: _while,
 }  # fmt: skip

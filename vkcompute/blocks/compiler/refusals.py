@@ -16,8 +16,9 @@ from typing import Any
 from vkcompute.blocks.compiler.aggregates import Aggregate
 from vkcompute.blocks.compiler.arithmetic import describe, is_sequence
 from vkcompute.blocks.compiler.types import OF_SCALAR, POINTERS
-from vkcompute.frontend.control_flow import CHOSEN, RESULT
+from vkcompute.frontend.control_flow import CHOSEN, NOTHING, RESULT
 from vkcompute.frontend.evaluator import Evaluator, Frame
+from vkcompute.frontend.syntax import assigned, names_in
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, Scalar
 from vkcompute.ir.types import element_of
@@ -71,11 +72,14 @@ def text_of_mismatch(name: str, why: str) -> str:
     return f"{_MISMATCHES.get(name, f'Mismatched type for {name}')}: {why}"
 
 
+def _is_bool(value: Any) -> bool:
+    return element_of(value.kind.type) is BOOL if isinstance(value, Number) else isinstance(value, bool)
+
+
 def demand_truths(e: Evaluator, sign: str, *values: Any) -> None:
     """Raises UnsupportedError for operands of `and`, `or` and `not` that are no bools, in a program of users."""
     for value in values:
-        is_bool = element_of(value.kind.type) is BOOL if isinstance(value, Number) else isinstance(value, bool)
-        if not is_bool and is_users(e.frames[-1]):
+        if not _is_bool(value) and is_users(e.frames[-1]):
             raise UnsupportedError(
                 f"{sign} takes bools beside a value of the device; got {describe(value)}; write x != 0"
             )
@@ -113,6 +117,34 @@ def refuse_variable(e: Evaluator, name: str, value: Any) -> None:
         raise UnsupportedError(
             f"a variable has numbers and blocks; got {describe(value)}; write {name}: tl.constexpr = …"
         )
+
+
+def demand_bool(value: Any) -> None:
+    """Raises UnsupportedError for the condition of a while loop that is no bool."""
+    if not _is_bool(value):
+        raise UnsupportedError(f"the condition of a while loop is a bool; got {describe(value)}; write x != 0")
+
+
+def _is_static(node: ast.For | ast.comprehension) -> bool:
+    """True for a loop whose variable is a constant in each iteration."""
+    return isinstance(node, ast.comprehension) or "static_range" in ast.unparse(node.iter)
+
+
+def refuse_changed_constants(e: Evaluator, body: list[ast.stmt], *, is_loop: bool) -> None:
+    """Raises UnsupportedError for a constant before a loop or branch of users whose body assigns to it.
+
+    A branch may assign to a variable that is None, which has no value behind it then.
+    """
+    nodes = [node for part in body for node in ast.walk(part)]
+    targets = [node.target for node in nodes if isinstance(node, (ast.For, ast.comprehension)) and _is_static(node)]
+    own = {name.id for target in targets for name in names_in(target)}
+    for name in sorted(assigned(body) - own):
+        value = e.flow.env.get(name, NOTHING)
+        if type(value) in (bool, int, float) or (is_loop and value is None):
+            raise UnsupportedError(
+                f"{name} is the constant {value!r}, which cannot be reassigned in a loop or branch; assign it to "
+                "another variable before"
+            )
 
 
 def refuse_return(e: Evaluator) -> None:
