@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from runtimes import lacks
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 from vkcompute.compiled.blocks import wide
 from vkcompute.ir import FLOAT32
 from vkcompute.ir.function import walk
@@ -388,3 +389,13 @@ def test_repeated_calls_without_out(gpu: vc.Runtime) -> None:
         np.testing.assert_array_equal(result.numpy(), expected)
     x += 1
     assert total(x).item() == values.sum() + 24
+
+
+@pytest.mark.parametrize("n", [1 << k for k in range(1, 9)])
+def test_a_row_at_the_address_of_the_parts_of_a_longer_one(gpu: vc.Runtime, n: int) -> None:
+    """A plan is that of its stage: the later ones do not apply the function again."""
+    long, rows = gpu.array(np.ones(16384, np.float32)), gpu.array(-np.ones((21, n), np.float32))
+    for _ in range(3):
+        assert vnp.abs(long).sum().item() == 16384
+        assert vnp.abs((rows * rows[0]).sum(0) * -1.0).sum().item() == 21 * n
+        assert vnp.abs(rows.sum(0)).sum().item() == 21 * n

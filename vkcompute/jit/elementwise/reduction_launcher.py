@@ -317,13 +317,14 @@ class ReduceLauncher:
         arrays, numbers = [arg for arg in args if type(arg) is Array], final or ()
         block, more = _block(key[2], key[3], lengths, arrays), (tuple(map(type, numbers)),) if numbers else ()
         plan_key: tuple[Any, ...] | None = None
+        keyed = self._arguments.plan_key, programs is self._first  # later stages may have its form and addresses
         several = windows(stage.n, arrays, 1)
         for start, stop in several:
             seen, at = stage._replace(n=stop - start), start // stage.chunk
             of_window = *key, seen.form(block, lengths, last=final is not None), wanted, *more
             bound = [window(arg, start, stop, stage.n) if type(arg) is Array else arg for arg in args]
             bound += [*numbers, window(part, at, at + seen.pushes[0], n_results)]
-            plan_key = (self._arguments.plan_key, of_window, seen, *argument_keys(bound)) if exact else None
+            plan_key = (*keyed, of_window, seen, *argument_keys(bound)) if exact else None
             plan = plans.get(plan_key)
             if plan is None or plan.enqueue(bound, None) is None:
                 n_groups, sizes = seen.in_blocks(programs.specialized(*of_window, options_on(runtime_of(part))).block)
