@@ -86,7 +86,7 @@ def _interrupt(number: int, frame: Any) -> None:
 def _interrupt_later(number: int) -> None:
     """Interrupts the main thread, which has left the handler by then: called there, it would call itself."""
     time.sleep(0.005)
-    _thread.interrupt_main(number)
+    _thread.interrupt_main(signal.Signals(number))
 
 
 class Engine(torch._C._ImperativeEngine):  # type: ignore[misc]
