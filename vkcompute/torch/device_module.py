@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
@@ -37,12 +38,24 @@ class _DeviceContext:
         return
 
 
+class _Amp(types.ModuleType):
+    """The module that PyTorch reaches as `torch.vk.amp`: mixed precision on the device."""
+
+    autocast = staticmethod(functools.partial(torch.autocast, DEVICE_NAME))
+    GradScaler = staticmethod(functools.partial(torch.amp.GradScaler, DEVICE_NAME))
+    custom_fwd = staticmethod(functools.partial(torch.amp.custom_fwd, device_type=DEVICE_NAME))
+    custom_bwd = staticmethod(functools.partial(torch.amp.custom_bwd, device_type=DEVICE_NAME))
+
+
 class DeviceModule(types.ModuleType):
     """The module that PyTorch reaches as `torch.vk`; its functions are methods."""
 
     device = device_of = _DeviceContext
     Stream, Event, StreamContext, stream = Stream, Event, StreamContext, StreamContext
     OutOfMemoryError = torch.OutOfMemoryError
+    amp = _Amp("torch.vk.amp", _Amp.__doc__)
+    _initialized = True
+    """Makes checkpoints keep the state of random numbers: PyTorch asks no device that is not initialized."""
 
     def __init__(self) -> None:
         super().__init__(f"torch.{DEVICE_NAME}", DeviceModule.__doc__)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from vkcompute.torch import triton_package
+from vkcompute.torch import profiling, triton_package
 from vkcompute.torch.device_guard import Engine
 from vkcompute.torch.errors import NoNestedTensorsError, warn_once
 from vkcompute.torch.imports import after_import
@@ -86,6 +86,7 @@ def apply(library: Any) -> None:
     inductor = torch._TorchCompileInductorWrapper
     replace(inductor, "__init__", _prepared(inductor.__init__))
     replace(inductor, "__call__", _compiler(inductor.__call__))
+    profiling.enable(replace)
     package = (15, _tag, _restored)
     torch.serialization.register_package(*package)
     registry = torch.serialization._package_registry
@@ -295,8 +296,12 @@ def _stepper(original: Any, name: str) -> Any:
     @functools.wraps(original)
     def step(params: Any, *tensors: Any, **named: Any) -> None:
         ours = params and is_on_device(params[0]) and import_module("vkcompute.torch.operators.optimizers")
-        if not (ours and getattr(ours, name)(params, *tensors, **named)):
-            original(params, *tensors, **named)
+        try:
+            if not (ours and getattr(ours, name)(params, *tensors, **named)):
+                original(params, *tensors, **named)
+        except KeyboardInterrupt:
+            import_module("vkcompute.torch.storage").keep_elements((params, tensors))
+            raise
 
     return _traced_as(original, step)
 

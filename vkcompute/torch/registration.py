@@ -14,7 +14,7 @@ from torch.utils import backend_registration
 
 from vkcompute.errors import DtypeError, MissingFeature, OutOfDeviceMemory
 from vkcompute.torch import collectives, patches
-from vkcompute.torch.device_guard import DeviceGuard
+from vkcompute.torch.device_guard import DeviceGuard, defer_interrupts
 from vkcompute.torch.device_module import DeviceModule
 from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
 from vkcompute.torch.self_check import require, version
@@ -83,6 +83,7 @@ def _without_kernel(called: Any, *args: Any, **named: Any) -> Any:
     with _loading:
         if not _loaded:
             _add_kernels(_libraries[0])
+            defer_interrupts()
             try:
                 require()
             except RuntimeError:
@@ -106,12 +107,16 @@ def _add_kernels(library: Any) -> None:
 
 def _guarded(name: str, function: Kernel) -> Kernel:
     """Returns a kernel that raises PyTorch's errors, also where memory is full, and leaves some dtypes to the host."""
+    storage = importlib.import_module("vkcompute.torch.storage")
 
     def run(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
         except OutOfDeviceMemory as error:
             raise torch.OutOfMemoryError(str(error)) from error
+        except KeyboardInterrupt:
+            storage.keep_elements((args, named))
+            raise
         except (MissingFeature, DtypeError):
             return _loaded[0](operator(name), *args, **named)
         except ValueError as error:

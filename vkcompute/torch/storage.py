@@ -7,6 +7,7 @@ elements replaces the array, so that updates in place fuse like others, and nobo
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import warnings
@@ -19,6 +20,7 @@ import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, part
 from vkcompute.core.buffer import Buffer
+from vkcompute.errors import VkComputeError
 from vkcompute.runtime.graphs.results import new_result
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
@@ -169,6 +171,24 @@ def compute_pending() -> None:
         array = None if memory is None else memory.whole
         if array is not None and array.is_pending:
             array.compute()
+
+
+def keep_elements(values: Any) -> None:
+    """Keeps the elements of tensors that an operator was to write when an interrupt ended it.
+
+    A launch that an interrupt prevents has failed, and so would all reads of the memory that it was to write. In
+    PyTorch, a tensor has its elements of before, or new ones.
+
+    Args:
+        values: tensors and others, in lists and tuples.
+    """
+    opened = runtime()
+    with contextlib.suppress(VkComputeError):  # of the launch, in whose place the interrupt is raised
+        opened.wait()
+    for tensor in filter(is_on_device, torch.utils._pytree.tree_leaves(values)):
+        array = memory_of(tensor).whole
+        if array is not None and not array.is_pending:
+            opened.scheduler.overwritten(array.buffer, 0, array.buffer.nbytes)
 
 
 def memory_of(tensor: Any) -> Memory:

@@ -71,3 +71,9 @@ def record(*, has_time: bool) -> list[Mark]:
     """Launches all work that is not yet, and marks the end of each queue."""
     compute_pending()
     return [Mark(queue, has_time=has_time) for queue in runtime().scheduler.queues]
+
+
+def has_completed() -> bool:
+    """Launches all work that is not yet; returns True if the device has completed all."""
+    compute_pending()
+    return all(queue.has_finished(queue.task) for queue in runtime().scheduler.queues)
