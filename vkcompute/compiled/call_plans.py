@@ -87,16 +87,22 @@ def sharing(arrays: Sequence[Array], owners: Sequence[int]) -> tuple[int, ...]:
 
 
 def traced(
-    runtime: Runtime, arrays: Sequence[Array], made: Sequence[Array], function: Callable[[], _T]
+    runtime: Runtime,
+    arrays: Sequence[Array],
+    made: Sequence[Array],
+    function: Callable[[], _T],
+    *,
+    knows_lazy: bool = False,
 ) -> tuple[_T, CallTrace]:
     """Returns `function()`, and the trace of the call.
 
     Args:
         arrays: its arguments.
         made: lazy arrays that are the call's own.
+        knows_lazy: True if the key of the call has the structures of lazy arguments, which may stay lazy.
     """
     tracers, thread = runtime.scheduler.tracers, get_ident()
-    trace = CallTrace(runtime.scheduler, arrays, made)
+    trace = CallTrace(runtime.scheduler, arrays, made, knows_lazy=knows_lazy)
     try:
         tracers[thread] = trace  # inside: Ctrl-C cannot separate it from the `finally`
         result = function()

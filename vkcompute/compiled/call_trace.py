@@ -36,15 +36,20 @@ class CallTrace:
     Args:
         arrays: the arguments; lazy ones have memory once the call computes them.
         made: lazy arrays that are the call's own.
+        knows_lazy: True if lazy arguments may stay lazy, as they have the same structures in repeated calls.
 
     Attributes:
+        keeps_lazy: True if the call has left lazy arguments so, and has launched nothing.
         steps: the steps so far.
         reason: why the call cannot be repeated, or "".
         n_slots: the number of slots.
     """
 
-    def __init__(self, scheduler: Scheduler, arrays: Sequence[Array], made: Sequence[Array] = ()) -> None:
+    def __init__(
+        self, scheduler: Scheduler, arrays: Sequence[Array], made: Sequence[Array] = (), *, knows_lazy: bool = False
+    ) -> None:
         self._scheduler, self._arrays = scheduler, arrays
+        self._knows_lazy, self.keeps_lazy = knows_lazy, False
         self.steps: list[Step] = []
         self.reason, self.n_slots = "", len(arrays)
         self._slots: dict[int, int] = {}  # by the ids of buffers
@@ -54,6 +59,7 @@ class CallTrace:
         self._references: list[weakref.ref[Buffer]] = []
         self._is_paused = False
         self._lazy = {id(array): at for at, array in enumerate(arrays) if array.is_pending}
+        self._n_lazy = len(self._lazy)
         for at, array in enumerate(arrays):
             if not array.is_pending:
                 self._add_argument(at, array.buffer)
@@ -178,7 +184,9 @@ class CallTrace:
         """Checks that the call can be repeated, once it has returned."""
         written = {at for step in self.steps for at in getattr(step, "written", ())}
         if self._lazy:
-            self.refuse("it does not compute a lazy argument")
+            self.keeps_lazy = self._knows_lazy and not self.steps and len(self._lazy) == self._n_lazy
+            if not self.keeps_lazy:
+                self.refuse("it does not compute a lazy argument")
         if not written.isdisjoint(self._kept):
             self.refuse("it writes to constants")
         self.n_slots += 1  # for temporary memory

@@ -36,5 +36,10 @@ def set_state(state: Any, device: Any = None) -> None:
 
 
 def host_generator(generator: Any = None) -> Any:
-    """Returns the generator of the host from which an operator draws."""
+    """Returns the generator of the host from which an operator draws, so that no plan repeats the operator."""
+    from vkcompute.runtime.runtime import default_runtime  # it loads the driver, as no seed does
+
+    scheduler = default_runtime().scheduler
+    if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
+        tracer.refuse("it draws random numbers")
     return _state if generator is None else generator

@@ -96,9 +96,10 @@ def _add_kernels(library: Any) -> None:
     for name in _OPERATORS:
         importlib.import_module(f"vkcompute.torch.operators.{name}")
     results = importlib.import_module("vkcompute.torch.results")
-    for name, function in (*KERNELS.items(), *results.forms_with_results()):
+    planned = importlib.import_module("vkcompute.torch.plans").planned
+    for name, function in (*KERNELS.items(), *results.forms_with_results(), *results.structured_forms()):
         if exists(name):
-            run = _guarded(name, results.prepared(name, function))
+            run = _guarded(name, planned(name, results.prepared(name, function)))
             for key in ("PrivateUse1", *(["AutogradPrivateUse1"] if name in _COMPOSING else [])):
                 library.impl(name, run, key)
     importlib.import_module("vkcompute.torch.autocast").add_kernels(library)

@@ -12,14 +12,17 @@ from torch.utils._pytree import tree_map_only
 
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.torch.kernels import KERNELS, Kernel, exists, operator
-from vkcompute.torch.storage import copy_to
+from vkcompute.torch.storage import copy_to, empty
 
 _dtype_errors: BoundedCache[tuple[Any, ...], Exception | None] = BoundedCache(1024)
+_layouts: BoundedCache[tuple[Any, ...], Any] = BoundedCache(4096)
 _OF_DTYPES = re.compile(
     "out tensor to have dtype|desired output type|out tensor with dtype|Found dtype .* but expected"
 )
 _EXACT = re.compile(r"to have dtype torch\.(\w+) but got torch\.(\w+)")
-_OF_ALL_DEVICES = "CompositeExplicitAutograd", "CompositeImplicitAutograd", "CompositeExplicitAutogradNonFunctional"
+_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+_STRUCTURED = "CompositeExplicitAutogradNonFunctional"
+_OF_ALL_DEVICES = "CompositeExplicitAutograd", "CompositeImplicitAutograd", _STRUCTURED
 
 
 def forms_with_results() -> Iterator[tuple[str, Kernel]]:
@@ -36,6 +39,56 @@ def forms_with_results() -> Iterator[tuple[str, Kernel]]:
                 yield form, _copying(function, [x.name for x in schema.arguments if x.is_out])
 
 
+def structured_forms() -> Iterator[tuple[str, Kernel]]:
+    """Yields names and kernels of operators, and of those in place, that PyTorch derives from a kernel with `out=`."""
+    for name, function in [item for item in KERNELS.items() if exists(item[0])]:
+        schema, packet = operator(name)._schema, name.partition(".")[0]
+        outs = [argument.name for argument in schema.arguments if argument.is_out]
+        for base in (packet, f"{packet}_") if outs else ():
+            for overload in getattr(getattr(torch.ops.aten, base, None), "overloads", list)():
+                form = f"{base}.{overload}".removesuffix(".default")
+                if form in KERNELS or _inputs(operator(form)._schema) != _inputs(schema) or not _has(form, _STRUCTURED):
+                    continue
+                yield form, _derived(form, function, outs[0], is_in_place=base != packet)
+
+
+def _derived(name: str, function: Kernel, out: str, *, is_in_place: bool) -> Kernel:
+    """Returns the kernel that PyTorch derives from one with `out=`; that one, if a number is in place of a tensor.
+
+    PyTorch's takes no number, which it has made a tensor of its own kind for the dtype of the result.
+    """
+    derived = torch.library.get_kernel(f"aten::{name}", "PrivateUse1")
+    takes = [str(argument.type) == "Tensor" for argument in operator(name)._schema.arguments]
+
+    def run(*args: Any, **named: Any) -> Any:
+        if all(isinstance(x, torch.Tensor) for is_tensor, x in zip(takes, args, strict=False) if is_tensor):
+            return derived.call_boxed(_KEYS, *args, **named)
+        target = args[0] if is_in_place else empty(*_layout_with_number(name, args, named))
+        return function(*args, **named, **{out: target})
+
+    return run
+
+
+def _layout_with_number(name: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Returns shape, strides and dtype of the result of an operator that takes a number in place of a tensor."""
+    key = name, torch.get_default_dtype(), *map(_layout_of, (*args, *named.items()))
+    layout = _layouts.get(key)
+    if layout is None:
+        given, others = tree_map_only(torch.Tensor, _described, (tuple(args), dict(named)))
+        made = getattr(torch.ops.aten, name.partition(".")[0])(*given, **others)  # its overload for numbers
+        layout = _layouts[key] = tuple(made.shape), made.stride(), made.dtype
+    return layout
+
+
+def _layout_of(value: Any) -> Any:
+    """Returns what the layout of the result depends on: of numbers, the type."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.shape, value.stride()
+    if isinstance(value, tuple):
+        return tuple(map(_layout_of, value))
+    return type(value) if isinstance(value, (int, float, complex)) else value
+
+
 def _n_written(schema: Any) -> int:
     return sum(argument.alias_info is not None for argument in schema.arguments)
 
@@ -46,8 +99,11 @@ def _inputs(schema: Any) -> list[tuple[str, str]]:
 
 def _is_composed(form: str) -> bool:
     """True if PyTorch has a kernel for all devices."""
-    has = torch._C._dispatch_has_kernel_for_dispatch_key
-    return any(has(f"aten::{form}", key) for key in _OF_ALL_DEVICES)
+    return any(_has(form, key) for key in _OF_ALL_DEVICES)
+
+
+def _has(form: str, key: str) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{form}", key)  # type: ignore[no-any-return]
 
 
 def _copying(function: Kernel, outs: Sequence[str]) -> Kernel:

@@ -26,6 +26,7 @@ from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.runtime.scheduling.placeholders import Placeholder
+from vkcompute.torch import made
 from vkcompute.torch.element_types import ARRAYS, TORCH, array_dtype
 from vkcompute.torch.errors import other_device
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
@@ -34,6 +35,7 @@ _construct_storage = torch._C._construct_storage_from_data_pointer
 _create_tensor = torch._C._acc.create_empty_tensor
 _CPU_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _set_storage = torch.library.get_kernel("aten::set_.source_Storage_storage_offset", "CPU").call_boxed
+_DEVICE = torch.device(DEVICE_NAME, 0)
 _NON_CANONICAL = 1 << 62  # no address of a processor with 48 or 57 bits of virtual addresses
 _OFFSET_BITS = 40
 _numbers = itertools.count()
@@ -228,13 +230,17 @@ def _adopted(storage: Any) -> Memory:
 
 def new_storage(memory: Memory) -> Any:
     """Returns a storage of PyTorch that owns a memory."""
-    storage = _construct_storage(memory.address, torch.device(DEVICE_NAME, 0), memory.nbytes)
+    storage = _construct_storage(memory.address, _DEVICE, memory.nbytes)
     storage._vk = memory
     return storage
 
 
 def tensor_of(memory: Memory, dtype: Any, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Any:
     """Returns a tensor on a memory; offset and strides count elements."""
+    if not offset and made.takes(dtype, len(shape)) and _nbytes(tuple(shape), tuple(strides), dtype) == memory.nbytes:
+        tensor = made.tensor_at(memory.address, dtype, shape, strides)
+        tensor.untyped_storage()._vk = memory
+        return tensor
     tensor = _create_tensor((), dtype)
     _set_storage(_CPU_KEYS, tensor, new_storage(memory), offset, shape, strides)
     return tensor

@@ -58,25 +58,30 @@ class CallPlan:
     Args:
         values: arrays from which results are made, in order: an argument's index, a `View`, a constant, or a `Node`.
         result: the index of a value, None, or (type, results) for a sequence.
+        keeps_lazy: True if lazy arrays stay so, which have the same structures in each call.
     """
 
-    __slots__ = ("_leaves", "_n_slots", "_result", "_root", "_steps", "_uses_memory", "_values", "_view")
+    __slots__ = ("_keeps_lazy", "_leaves", "_n_slots", "_result", "_root", "_steps", "_uses_memory", "_values", "_view")
 
-    def __init__(self, steps: Sequence[Step], n_slots: int, values: Sequence[Any], result: Any) -> None:
+    def __init__(
+        self, steps: Sequence[Step], n_slots: int, values: Sequence[Any], result: Any, *, keeps_lazy: bool = False
+    ) -> None:
         self._steps, self._n_slots, self._values, self._result = steps, n_slots, values, result
+        self._keeps_lazy = keeps_lazy
         self._uses_memory = any(type(x) is not Keep for x in steps) or any(type(value) is View for value in values)
         root = values[result] if type(result) is int else None
         self._view: View | None = root if type(root) is View and len(values) == 1 else None
         self._leaves = [value for value in values if type(value) is not Node]
         is_alone = len(self._leaves) == len(values) - 1 and not any(type(leaf) is View for leaf in self._leaves)
         is_quick = is_alone and type(root) is Node and type(root.expression) is lazy.Lazy  # known by its structure
-        self._root: Node | None = root if type(root) is Node and not is_quick else None
+        self._root: Node | None = root if type(root) is Node and not (is_quick or keeps_lazy) else None
 
     def run(self, runtime: Runtime, arrays: Sequence[Array]) -> Any:
         """Runs the steps, and returns the results."""
-        for array in arrays:
-            if array._expression is not None:
-                array.compute()
+        if not self._keeps_lazy:
+            for array in arrays:
+                if array._expression is not None:
+                    array.compute()
         memory: Any = None
         if self._uses_memory:
             memory = Memory(runtime, arrays, self._n_slots - len(arrays))
@@ -208,7 +213,7 @@ class _Results:
             raise UnknownKeyError
         operands = [self._index(x) if type(x) is Array else (x,) for x in expression.operands]
         made = expression.on(())
-        if type(made) is lazy.Lazy:  # what the call computes, or gets as an argument, is in memory
+        if type(made) is lazy.Lazy and not self._trace.keeps_lazy:  # what the call computes, or gets, is in memory
             before = made.structure
             made.structure = lazy.structure_of(before.operation, before.dtype, before.result, expression.operands)
         return Node(made, array.shape, array.dtype, operands)
@@ -246,7 +251,7 @@ class Planned:
         if not self._plans.is_to_trace(runtime, key):
             return self._function(args, named)
         result, trace = self._traced(runtime, arrays, args, named)
-        self._plans.keep(runtime, key, None if trace is None else _plan_of(trace, arrays, result))
+        self._plans.keep(runtime, key, None if trace is None else plan_of(trace, arrays, result))
         return result
 
     def _traced(
@@ -266,10 +271,10 @@ class Planned:
     def _key(self, args: tuple[Any, ...], named: Mapping[str, Any], arrays: list[Array]) -> tuple[Any, ...] | None:
         """Returns the key of a call, and appends its arrays; None if it has no plan, as with arrays of two runtimes."""
         key: list[Any] = [self, scoped_float.get(), process_float[0]]
-        _add(key, args, arrays)
+        add_to_key(key, args, arrays)
         for name, value in named.items():
             key.append(name)
-            _add(key, (value,), arrays)
+            add_to_key(key, (value,), arrays)
         if not (arrays or self._creates):
             return None
         if len(arrays) > 1:
@@ -300,7 +305,7 @@ def planned(function: Callable[..., Any]) -> Callable[..., Any]:
     return with_plans
 
 
-def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan | None:
+def plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan | None:
     """Returns the plan of a traced call; None if it cannot be repeated, or makes nothing."""
     results = _Results(trace, arrays)
     try:
@@ -309,12 +314,14 @@ def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan
         return None
     if trace.reason or not (trace.steps or any(type(value) is Node for value in results.values)):
         return None
-    steps = trace.series([value for value in results.values if type(value) is View])
-    return CallPlan(steps, trace.n_slots, results.values, made)
+    views = [value for value in results.values if type(value) is View]
+    if views and trace.keeps_lazy:
+        return None
+    return CallPlan(trace.series(views), trace.n_slots, results.values, made, keeps_lazy=trace.keeps_lazy)
 
 
-def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:
-    """Adds arguments to a key; raises UnknownKeyError for one of another kind."""
+def add_to_key(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:
+    """Adds arguments to the key of a call, and arrays to a list; raises UnknownKeyError for one of another kind."""
     for x in args:
         kind = type(x)
         if kind is Array:
@@ -332,9 +339,9 @@ def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:
             key += (kind, x.dtype, x.tobytes())
         elif kind is slice:
             key.append(kind)
-            _add(key, (x.start, x.stop, x.step), arrays)
+            add_to_key(key, (x.start, x.stop, x.step), arrays)
         elif kind in (tuple, list) and len(x) <= _MOST_ITEMS:
             key += (kind, len(x))
-            _add(key, x, arrays)
+            add_to_key(key, x, arrays)
         else:
             raise UnknownKeyError

@@ -1,0 +1,202 @@
+"""Plans of operators: what their keys tell apart, what they repeat, and what no plan may; the CPU is the oracle."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812
+
+import vkcompute as vc
+from vkcompute.compiled import call_plans
+from vkcompute.torch import array_of, from_array, plans
+
+N_CALLS = 4
+PAIRS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda x, y: x + y,
+    "product in place": lambda x, y: x.mul_(y),
+    "sum into one of them": lambda x, y: torch.add(x, y, out=x),
+    "product of matrices": lambda x, y: x @ y,
+    "where": lambda x, y: torch.where(x > y, x, y),
+    "cat": lambda x, y: torch.cat((x, y)),
+    "copy": lambda x, y: x.copy_(y),
+    "softmax": lambda x, y: F.softmax(x, 1) + y,
+    "layer_norm": lambda x, y: F.layer_norm(x, (6,), y[0], y[1]),
+    "addmm": lambda x, y: torch.addmm(x[0], x, y),
+}
+
+
+@pytest.fixture
+def repeated(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Notes the plans that are run."""
+    noted: list[Any] = []
+    run = plans.OperatorPlan.run
+
+    def note(self: Any, *args: Any) -> Any:
+        noted.append(self)
+        return run(self, *args)
+
+    monkeypatch.setattr(call_plans, "are_used", True)
+    monkeypatch.setattr(plans.OperatorPlan, "run", note)
+    return noted
+
+
+def operands(seed: int, relation: str) -> tuple[Any, Any]:
+    """Returns two tensors of the host that are apart, one, or views of one storage."""
+    x = torch.randn(14, 6, generator=torch.Generator().manual_seed(seed))
+    return {
+        "apart": (x[:6].clone(), x[6:12].clone()), "one": (x[:6].clone(),) * 2, "rows": (x[:6], x[6:12]),
+        "other rows": (x[6:12], x[:6]), "alias": (x[:6], x[:6].view(6, 6)),
+    }[relation]  # fmt: skip
+
+
+def on_device(x: Any, y: Any) -> tuple[Any, Any]:
+    """Returns such tensors of the device with the same relation."""
+    if x is y:
+        return (x.to("vk"),) * 2
+    if x.untyped_storage().data_ptr() != y.untyped_storage().data_ptr():
+        return x.to("vk"), y.to("vk")
+    whole = torch.empty(0).set_(x.untyped_storage()).to("vk")
+    made = [whole.as_strided(view.shape, view.stride(), view.storage_offset()) for view in (x, y)]
+    return made[0], made[1]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_plans_tell_apart_which_tensors_share_a_memory(name: str, repeated: list[Any]) -> None:
+    call, n = PAIRS[name], 0
+    for seed in range(N_CALLS):
+        for relation in ("apart", "one", "rows", "other rows", "alias"):
+            x, y = operands(seed, relation)
+            x_vk, y_vk = on_device(x, y)
+            results = [call(x_vk, y_vk), x_vk, y_vk]
+            n += 1
+            expected = [call(x, y), x, y]
+            torch.testing.assert_close([result.cpu() for result in results], expected, msg=f"{relation}, {seed}")
+            assert (results[0] is x_vk) == (expected[0] is x)
+    assert len(repeated) > n / 3
+
+
+def test_a_result_in_place_is_the_tensor_that_was_given(repeated: list[Any]) -> None:
+    for _ in range(N_CALLS):
+        x = torch.ones(6, device="vk")
+        assert x.add_(x) is x
+        other = x.view(6)
+        assert torch.add(x, 1, out=other) is other
+        assert torch.add(x, 1, out=x) is x
+        assert x.tolist() == [4.0] * 6
+    assert repeated
+
+
+def test_numbers_are_told_apart(repeated: list[Any]) -> None:
+    for number in (2, 2.5, True, 0.0, -0.0, float("nan"), 2**40) * N_CALLS:
+        for x in (torch.arange(3), torch.tensor([1.5, -2.0]), torch.tensor(True)):
+            got, wanted = x.to("vk") * number, x * number
+            assert got.dtype == wanted.dtype
+            assert torch.equal(got.cpu().signbit() if wanted.is_floating_point() else got.cpu(),
+                               wanted.signbit() if wanted.is_floating_point() else wanted)  # fmt: skip
+            torch.testing.assert_close(got.cpu(), wanted, equal_nan=True)
+    assert repeated
+
+
+def test_draws_are_never_repeated(repeated: list[Any]) -> None:
+    x = torch.full((64,), 0.5, device="vk")
+    for draw in (
+        torch.bernoulli, torch.rand_like, lambda x: F.dropout(x, 0.5), lambda x: x.clone().normal_(),
+        lambda x: torch.multinomial(x, 9), lambda x: F.rrelu(-x, training=True), lambda x: torch.poisson(9 * x),
+    ):  # fmt: skip
+        drawn = {tuple(draw(x).tolist()) for _ in range(6)}
+        assert len(drawn) == 6
+
+
+def test_lazy_operands_still_fuse(repeated: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from vkcompute.runtime.scheduling.scheduler import Scheduler
+
+    tasks: list[None] = []
+    end = Scheduler._end
+    for number in range(N_CALLS):
+        x, y = torch.full((8,), float(number), device="vk"), torch.ones(8, device="vk")
+        x.tolist(), y.tolist()
+        with monkeypatch.context() as patch:
+            patch.setattr(Scheduler, "_end", lambda *args, **named: (tasks.append(None), end(*args, **named))[1])
+            tasks.clear()
+            result = (x + y).mul_(2).relu() - y
+            vc.torch.storage.compute_pending()
+            n_tasks = len(tasks)
+        assert result.tolist() == [2.0 * number + 1] * 8
+    assert n_tasks == 1
+    assert repeated
+
+
+def test_memory_that_arrays_share_is_written_in_place(repeated: list[Any]) -> None:
+    for number in range(N_CALLS):
+        array = vc.default_runtime().array(np.full(8, number, np.float32))
+        x, y = from_array(array), torch.ones(8, device="vk")
+        x.add_(y).mul_(2)
+        same = array_of(y)
+        y.sub_(x)
+        assert array.numpy().tolist() == [2.0 * number + 2] * 8
+        assert same.numpy().tolist() == [-2.0 * number - 1] * 8
+        both = from_array(array)
+        x.copy_(both + x)
+        assert both.tolist() == [4.0 * number + 4] * 8
+
+
+def test_errors_are_raised_again(repeated: list[Any]) -> None:
+    x, i = torch.ones(3, 3, device="vk"), torch.ones(3, dtype=torch.int64, device="vk")
+    for _ in range(N_CALLS):
+        with pytest.raises(RuntimeError, match="can't be cast"):
+            i.add_(0.5)
+        with pytest.raises(RuntimeError, match="must match the size"):
+            x + torch.ones(4, device="vk")
+        with pytest.raises(RuntimeError, match="single memory location"):
+            x[1:].add_(x[:2])
+        with pytest.raises(RuntimeError, match="single memory location"):
+            x[0].expand(3, 3).add_(1)
+        with pytest.raises(RuntimeError, match="requires grad"):
+            torch.ones(3, device="vk", requires_grad=True).add_(1)
+
+
+def test_resized_results_are_resized_each_time(repeated: list[Any]) -> None:
+    for _ in range(N_CALLS):
+        out, full = torch.empty(0, device="vk"), torch.ones(2, device="vk")
+        assert torch.add(full, 1, out=out) is out
+        assert out.tolist() == [2.0, 2.0]
+        assert torch.cat((full, full), out=out).tolist() == [1.0] * 4
+        assert out.untyped_storage().nbytes() == 16
+
+
+def test_the_default_dtype_is_a_part_of_the_key() -> None:
+    x = torch.arange(1, 4, device="vk")
+    for dtype in (torch.float32, torch.float64) * N_CALLS:
+        torch.set_default_dtype(dtype)
+        try:
+            assert (x / 2).dtype == x.exp().dtype == dtype
+        except vc.errors.MissingFeature:
+            pytest.skip("the device has no float64")
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
+def test_threads_repeat_plans_at_one_time(repeated: list[Any]) -> None:
+    wrong: list[Any] = []
+
+    def train(seed: int) -> None:
+        x = torch.randn(5 + seed % 3, 8, generator=torch.Generator().manual_seed(seed))
+        state, state_vk = x.clone(), x.to("vk")
+        for number in range(20):
+            state = F.softmax((state @ state.T) @ x, 1).add_(number) + x
+            state_vk = F.softmax((state_vk @ state_vk.T) @ x.to("vk"), 1).add_(number) + x.to("vk")
+        if not torch.allclose(state_vk.cpu(), state, rtol=1e-4):
+            wrong.append(seed)
+
+    threads = [threading.Thread(target=train, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert repeated
