@@ -1,4 +1,4 @@
-"""Which invocation of a workgroup does what: the elements that it holds, and what one of several does."""
+"""Invocations of a workgroup: the elements that one holds, and what one of several does."""
 
 from __future__ import annotations
 
