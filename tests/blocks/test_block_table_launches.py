@@ -386,6 +386,21 @@ def test_tables_of_one_dtype_share_a_binding() -> None:
         assert x[0].tolist() == host[0].tolist()
 
 
+def test_tables_share_a_binding_with_one_and_another() -> None:
+    """A plan is of the windows that a launch binds: those of other tables are not kept."""
+    with open_runtime(limits={"maxPerStageDescriptorStorageBuffers": 3}) as gpu:
+        x, *others = [triton.PointerTable([gpu.full(64, float(at))]) for at in range(3)]
+        keys = set()
+        for step in range(8):
+            other = others[step // 2 % 2]
+            between_tables[(1,)](x, other, N=64)
+            keys.add(x.key)
+            assert other.arrays[0].tolist() == [1] * 64
+            x.arrays[0][...] = 0
+            other.arrays[0][...] = step
+        assert len(keys) == 4
+
+
 def test_more_tables_than_the_device_binds() -> None:
     with open_runtime(limits={"maxPerStageDescriptorStorageBuffers": 2}) as gpu:
         tables = [triton.PointerTable([gpu.zeros(256, dtype)]) for dtype in (np.float32, np.int32, np.float32)]

@@ -15,6 +15,7 @@ from vkcompute.compiled.target import target_of
 from vkcompute.runtime.launching.arguments import require_aligned
 from vkcompute.runtime.memory.array import Array, alias, empty
 from vkcompute.runtime.memory.window import Window, windows_over
+from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.current import unrecorded
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.tile.launch_arrays import is_wide
@@ -47,8 +48,8 @@ def memories_of(tables: Sequence[PointerTable], n_arrays: int) -> list[TableMemo
             at their lowest address.
     """
     memories = [_memory_of(table) for table in tables]
-    runtimes = {memory.rows.runtime for memory in memories}
-    most = target_of(memories[0].rows.runtime).max_storage_buffers
+    runtimes = {runtime_of(memory.rows) for memory in memories}
+    most = target_of(runtime_of(memories[0].rows)).max_storage_buffers
     n_bound = n_arrays + sum(1 + len(memory.windows) for memory in memories) + 1  # a launch may have a report
     if most is None or n_bound <= most or len(runtimes) > 1:
         return memories
@@ -69,14 +70,18 @@ def _memory_of(table: PointerTable) -> TableMemory:
 
 
 def _shared(tables: Sequence[PointerTable]) -> Sequence[TableMemory]:
-    """Returns the memory of tables that share windows. The first one keeps it, for launches with the same tables."""
+    """Returns the memory of tables that share windows. The first one keeps that of its last launch.
+
+    Plans of launches before have the windows of other tables, whose arrays may move: a new key ends these plans.
+    """
+    first = tables[0]
     if len(tables) == 1:
-        return [_memory_of(tables[0])]
-    key, first = tuple([table.key for table in tables]), tables[0]
-    if first.shared is None or first.shared[0] != key:
-        first.shared = key, unrecorded(_made, tables)
-    memories: Sequence[TableMemory] = first.shared[1]
-    return memories
+        return [_memory_of(first)]
+    if first.shared is None or first.shared[0] != tuple([table.key for table in tables]):
+        memories, first.key = unrecorded(_made, tables), object()
+        first.shared = tuple([table.key for table in tables]), memories
+    shared: Sequence[TableMemory] = first.shared[1]
+    return shared
 
 
 def _made(tables: Sequence[PointerTable]) -> list[TableMemory]:
