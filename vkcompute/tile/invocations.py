@@ -1,4 +1,4 @@
-"""Invocations of a workgroup: the elements that one holds, and what one of several does."""
+"""The elements that an invocation of a workgroup holds, and what one of several that hold the same does."""
 
 from __future__ import annotations
 

@@ -51,13 +51,13 @@ class Condition(ast.expr):
     _fields = ("test",)
 
     def __init__(self, node: ast.While | ast.If) -> None:
-        super().__init__(node.test)
-        self.node = node
+        super().__init__()
+        self.test, self.node = node.test, node
         ast.copy_location(self, node.test)
 
 
 def condition(c: Any, node: Any) -> Any:
-    """Returns a condition: of a loop a bool, and of a branch one whose sides keep constants if it is no constant."""
+    """Evaluates a condition. That of a loop is a bool; a branch on a number of the device assigns to no constant."""
     value = c.evaluator.value(node.test)
     if isinstance(node.node, ast.While):
         demand_bool(value)

@@ -16,8 +16,9 @@ from typing import Any
 from vkcompute.blocks.compiler.aggregates import Aggregate
 from vkcompute.blocks.compiler.arithmetic import describe, is_sequence
 from vkcompute.blocks.compiler.types import OF_SCALAR, POINTERS
-from vkcompute.frontend.control_flow import CHOSEN, NOTHING, RESULT
+from vkcompute.frontend.control_flow import CHOSEN, RESULT
 from vkcompute.frontend.evaluator import Evaluator, Frame
+from vkcompute.frontend.scopes import NOTHING
 from vkcompute.frontend.syntax import assigned, names_in
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, Scalar
