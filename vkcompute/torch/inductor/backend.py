@@ -152,7 +152,7 @@ def _backend_maker(original: Any) -> Any:
 
 def _is_ours() -> bool:
     """True if the programs of the graph are the device's, also where it copies tensors of the host."""
-    return V.graph.device_types - {"cpu"} == {DEVICE_NAME}
+    return bool(V.graph.device_types - {"cpu"} == {DEVICE_NAME})
 
 
 def _without_triton(original: Any) -> Any:
