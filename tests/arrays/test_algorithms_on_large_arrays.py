@@ -142,6 +142,7 @@ def test_functions_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name:
 
 _DRAWN: dict[str, Callable[[Any, Any, Any], Any]] = {
     "permutation": lambda draw, x, k: draw.permutation(x),
+    "long order": lambda draw, x, k: draw.permutation(6000),
     "permutation of columns": lambda draw, x, k: draw.permutation(x.reshape(30, 50), axis=1),
     "choice": lambda draw, x, k: draw.choice(x, size=1200),
     "choice without replacement": lambda draw, x, k: draw.choice(x.reshape(50, 30), size=20, replace=False),

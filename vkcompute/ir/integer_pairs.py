@@ -335,7 +335,7 @@ class PairBuilder:
         return self._rest(x, quotient, divisor, signed=divisor < 0)
 
     def _rest(self, x: Pair, quotient: Pair, divisor: int, *, signed: bool) -> Pair:
-        """The remainder of a division by a constant; it may be negative only if it is signed."""
+        """The remainder to a quotient by a constant; only a signed one may be negative."""
         if abs(divisor) > 2**31:
             return self.sub(x, self.mul(quotient, self.constant(divisor)))
         b = self._b

@@ -395,7 +395,7 @@ class Generator(Variates):
         start, keys = self._take(n)
         state = np.uint32(start & 0xFFFFFFFF), np.uint32(start >> 32), *keys
         rounds = 24 + 6 * n.bit_length()
-        for span in slices(flat.size, _MOST_BLOCKS):
+        for span in slices(flat.size, min(_MOST_BLOCKS, elements_in_reach([flat]))):
             part = flat[span]
             groups = -(-part.size // _LOCAL)
             _kernel(distributions.fill_permutation)(part, *state, span.start, n, rounds, grid=groups, local_size=_LOCAL)
