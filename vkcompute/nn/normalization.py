@@ -16,12 +16,13 @@ import numpy.typing as npt
 from vkcompute.arrays.algorithms.lines import axis_of, reduced_axes
 from vkcompute.arrays.expressions.promotion import floating, require_dtype
 from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.functions import integer_means
 from vkcompute.arrays.functions.operands import accept_host_data
 from vkcompute.arrays.functions.products import converted, working
 from vkcompute.arrays.functions.reductions import max as _max
 from vkcompute.arrays.functions.reductions import mean as _mean
 from vkcompute.arrays.functions.reductions import sum as _sum
-from vkcompute.arrays.functions.variance import moments
+from vkcompute.arrays.functions.variance import moments, var
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.dtypes import as_dtype, finfo
 from vkcompute.errors import DtypeError
@@ -97,6 +98,9 @@ def var_mean(
         correction: the variance is the sum of squared distances from the mean, divided by n - correction.
         keepdim: True to keep the axes, with length 1.
     """
+    if integer_means.is_rounded(input.dtype, floating(input.dtype)):
+        axes = reduced_axes("var_mean", input.ndim, dim)
+        return var(input, axes, ddof=correction, keepdims=keepdim), _mean(input, axes, keepdims=keepdim)
     lines, shape = _flattened("var_mean", input, dim, keepdim)
     if not input.size:
         empty = temporary(input.runtime, shape, floating(input.dtype)).fill(np.nan)

@@ -15,7 +15,7 @@ from vkcompute.arrays.expressions.ufunc import apply, astype, dtype_with_out, wr
 from vkcompute.arrays.expressions.ufunc import where as choose
 from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.standard import cumprod, cumsum
-from vkcompute.arrays.functions.variance import correction_of, distances, dtype_with_mean, squared
+from vkcompute.arrays.functions.variance import correction_of, distances, dtype_with_mean, squared, std, var
 from vkcompute.runtime.memory.array import Array
 
 
@@ -144,6 +144,8 @@ def nanmean(
     Args:
         where: a bool array; elements where it is false are left out.
     """
+    if a.dtype.kind not in "fc":  # integers have no NaN
+        return reductions.mean(a, axis, dtype, out, keepdims, where=where)
     mean_dtype, wide = _wide(a, dtype, out)
     a = _chosen(a, wide, where)
     mean = apply("divide", nansum(a, axis, None, None, keepdims), numbers_along(a, axis, wide, keepdims))
@@ -165,6 +167,8 @@ def nanvar(
     Raises:
         ValueError: `ddof` and `correction` are given, or `mean` does not broadcast to the array.
     """
+    if a.dtype.kind not in "fc":
+        return var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     variance = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
     return written(variance, out)
 
@@ -189,6 +193,8 @@ def nanstd(
     keepdims: bool = False, *, where: Any = True, mean: Operand = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
+    if a.dtype.kind not in "fc":
+        return std(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     variance = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
     return written(apply("sqrt", variance), out)
 

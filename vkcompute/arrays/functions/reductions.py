@@ -27,6 +27,7 @@ from vkcompute.arrays.expressions.promotion import (
 )
 from vkcompute.arrays.expressions.ufunc import apply, astype, dtype_with_out, written
 from vkcompute.arrays.expressions.ufunc import where as _where
+from vkcompute.arrays.functions import integer_means
 from vkcompute.arrays.functions.creation import asarray
 from vkcompute.dtypes import can_cast
 from vkcompute.runtime.graphs.graph import recording_graph
@@ -219,21 +220,26 @@ def mean(
     mean_dtype = dtype_of_mean(a, dtype, out)
     axes = axes_of("mean", a.ndim, axis)
     n = math.prod([a.shape[at] for at in axes])
+    count = n if where is True else count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims)
     wide = wide_float(mean_dtype)
-    # Integers that float32 does not hold are added exactly, as those of opposite signs may cancel.
-    added = np.dtype(np.int64) if wide == np.float32 and a.dtype in (np.int32, np.uint32) else wide
-    a = astype(a, added) if a.dtype != added else a
-    total = reduce("add", chosen(a, where, "add", added), axes, added, keepdims)
-    total = astype(total, wide) if added != wide else total
-    if wide.kind not in "fc":  # an integer dtype, as NumPy takes it: the sum is one of integers, the quotient is not
-        wide = floating(wide)
-        total = astype(total, wide)
-        mean_dtype = out.dtype if type(out) is Array and can_cast(mean_dtype, out.dtype, "same_kind") else mean_dtype
-    count: Any = wide.type(n)
-    if where is not True:
-        count = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
-    quotient = apply("divide", total, count)
+    if mean_dtype.kind not in "fc" and type(out) is Array and can_cast(mean_dtype, out.dtype, "same_kind"):
+        mean_dtype = out.dtype
+    if integer_means.is_rounded(a.dtype, wide) and a.dtype.itemsize == 8:
+        quotient = integer_means.mean_of(chosen(a, where, "add", a.dtype), axes, count, keepdims=keepdims).rounded()
+    else:
+        added = np.dtype(np.int64) if integer_means.is_rounded(a.dtype, wide) else wide
+        a = astype(a, added) if a.dtype != added else a
+        total = reduce("add", chosen(a, where, "add", added), axes, added, keepdims)
+        quotient = _quotient(total, count, floating(wide), mean_dtype)
     return written(astype(quotient, mean_dtype) if quotient.dtype != mean_dtype else quotient, out)
+
+
+def _quotient(total: Array, count: Any, wide: np.dtype[Any], dtype: np.dtype[Any]) -> Array:
+    """Returns sums divided by counts, in a wide float dtype, or exactly if they and the result are integers."""
+    if total.dtype.kind in "iu" and dtype.kind in "iu":
+        return integer_means.truncated_quotient(total, count)
+    count = astype(count, wide) if type(count) is Array else wide.type(count)
+    return apply("divide", astype(total, wide) if total.dtype != wide else total, count)
 
 
 def _index_of_extreme(name: str, extreme: str, array: Array, axis: int | None, keepdims: bool) -> Array:

@@ -14,7 +14,7 @@ from vkcompute.arrays.algorithms.lines import Axis, axes_of
 from vkcompute.arrays.algorithms.order_statistics import elements_at
 from vkcompute.arrays.expressions.promotion import dtype_of, floating, part_of, promoted, wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype, joined, part, where, written
-from vkcompute.arrays.functions import reductions
+from vkcompute.arrays.functions import integer_means, reductions
 from vkcompute.arrays.functions.manipulation import concat, reshape
 from vkcompute.arrays.functions.nans import numbers_along
 from vkcompute.arrays.functions.products import diagonal, matmul
@@ -385,20 +385,11 @@ def cov(
     common = m.dtype if y is None else promoted(m.runtime, m.dtype, y.dtype)
     wanted = as_dtype(dtype) if dtype is not None else floating(common)
     if wanted != wide_float(wanted):  # which holds no large numbers of observations
-        y = y if y is None else astype(y, np.float32)
-        wide = cov(astype(m, np.float32), y, rowvar, bias, ddof, fweights, aweights, dtype=np.float32)
-        return astype(wide, wanted)
-    x = _variables(m, wanted, rowvar)
-    if y is not None:
-        x = concat([x, _variables(y, wanted, rowvar or y.shape[0] == 1)])
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
-            continue
-        if given.shape != (x.shape[1],):
-            raise ValueError(f"cov: {name} are one per observation, of {x.shape[1]}; got shape {given.shape}")
-        reductions.refuse(apply("less", given, 0), ValueError(f"cov: {name} are not negative; got negative ones"))
-    weights = [astype(given, part_of(wanted)) for given in (fweights, aweights) if given is not None]
-    weight = apply("multiply", *weights) if len(weights) == 2 else weights[0] if weights else None
+        return astype(cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=np.float32), wanted)
+    rows = [_variables(m, rowvar)] + ([] if y is None else [_variables(y, rowvar or y.shape[0] == 1)])
+    weight = _weight_of_observations(rows[0].shape[1], fweights, aweights, part_of(wanted))
+    parts = [_near_zero(x, wanted, weight) for x in rows]
+    x = concat(parts) if len(parts) == 2 else parts[0]
     mean = average(x, 1, weight.broadcast_to(x.shape) if weight is not None else None, keepdims=True)
     n: Any = part_of(wanted).type(max(x.shape[1] - ddof, 0) if x.shape[1] else np.nan)
     centred = apply("subtract", x, mean)
@@ -412,14 +403,53 @@ def cov(
             n = apply("maximum", n, 0)
         scaled = apply("multiply", centred, weight)
     product = apply("divide", matmul(scaled, apply("conjugate", centred).T), n)
+    product = _unscaled(product, rows)
     return product.reshape(()) if product.size == 1 else product
 
 
-def _variables(m: Array, dtype: np.dtype[Any], rowvar: bool) -> Array:
+def _variables(m: Array, rowvar: bool) -> Array:
     if m.ndim > 2:
         raise ValueError(f"cov takes a vector, or a matrix with a variable per row; got {m.ndim} axes")
-    x = astype(m, dtype)
-    return reshape(x, (1, x.size)) if x.ndim < 2 else x if rowvar else x.T
+    return reshape(m, (1, m.size)) if m.ndim < 2 else m if rowvar else m.T
+
+
+def _weight_of_observations(
+    n: int, fweights: Array | None, aweights: Array | None, dtype: np.dtype[Any]
+) -> Array | None:  # fmt: skip
+    """Returns the products of both weights of each of n observations; raises ValueError if they are not valid."""
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        if given.shape != (n,):
+            raise ValueError(f"cov: {name} are one per observation, of {n}; got shape {given.shape}")
+        reductions.refuse(apply("less", given, 0), ValueError(f"cov: {name} are not negative; got negative ones"))
+    weights = [astype(given, dtype) for given in (fweights, aweights) if given is not None]
+    return apply("multiply", *weights) if len(weights) == 2 else weights[0] if weights else None
+
+
+def _near_zero(x: Array, dtype: np.dtype[Any], weight: Array | None) -> Array:
+    """Returns the observations of variables as floats; integers that these round, less one near their mean.
+
+    Distances of integers of 64 bits are scaled.
+    """
+    if not integer_means.is_rounded(x.dtype, dtype):
+        return astype(x, dtype)
+    origin = integer_means.mean_of(x, (1,), x.shape[1], keepdims=True)._replace(rest=0.0)
+    near = integer_means.distances(x, origin)
+    if weight is not None:  # heavy observations may be far from the mean without weights
+        shift = apply("rint", average(near, 1, weight.broadcast_to(x.shape), keepdims=True))
+        whole = apply("add", origin.whole, astype(astype(shift, np.int64), x.dtype))
+        near = integer_means.distances(x, origin._replace(whole=whole))
+    return apply("multiply", near, integer_means.scale_of(x.dtype, dtype))
+
+
+def _unscaled(product: Array, rows: list[Array]) -> Array:
+    """Returns products of distances without the scales by which `_near_zero` multiplies them."""
+    scales = [integer_means.scale_of(x.dtype, product.dtype) for x in rows]
+    if set(scales) == {1.0}:
+        return product
+    scale = constant(product.runtime, np.repeat(np.float32(scales), [x.shape[0] for x in rows]))
+    return apply("divide", apply("divide", product, reshape(scale, (scale.size, 1))), scale)
 
 
 def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *, dtype: npt.DTypeLike | None = None) -> Array:

@@ -29,6 +29,7 @@ from vkcompute.arrays.expressions.promotion import (
 )
 from vkcompute.arrays.expressions.ufunc import apply, astype, part, written
 from vkcompute.arrays.expressions.ufunc import where as where_
+from vkcompute.arrays.functions import integer_means
 from vkcompute.arrays.functions.reductions import checked, chosen, count_nonzero, dtype_of_mean, mask_of
 from vkcompute.arrays.functions.reductions import mean as _mean
 from vkcompute.arrays.functions.reductions import sum as _sum
@@ -182,20 +183,37 @@ def _variance(
     n: Any = math.prod([a.shape[at] for at in axes])
     dtype = dtype_with_mean(a, mean, dtype, out)
     narrow, with_own_mean = part_of(dtype), where is True and mean is None and dtype == floating(a.dtype)
-    known = moments(a, axes, keepdims=keepdims) if with_own_mean else None
-    if known is not None:
-        total, wide = known[1], known[1].dtype
-    else:
-        centre = _mean(a, axes, wide_float(dtype), keepdims=True, where=where) if mean is None else mean
-        difference = distances(a, centre, dtype)
-        wide = part_of(difference.dtype)
-        total = reduce("add", chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
+    is_rounded = integer_means.is_rounded(a.dtype, wide_float(dtype))
+    known = moments(a, axes, keepdims=keepdims) if with_own_mean and not is_rounded else None
+    total = _total(a, axes, dtype, keepdims, where, mean) if known is None else known[1]
+    wide = total.dtype
     if where is not True:
         n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
         variance = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
     else:
         variance = apply("divide", total, wide.type(max(n - ddof, 0)))
+    scale = integer_means.scale_of(a.dtype, wide)
+    variance = variance if scale == 1 else apply("divide", variance, scale * scale)
     return astype(variance, narrow) if variance.dtype != narrow else variance
+
+
+def _total(
+    a: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool, where: Any, mean: Operand
+) -> Array:  # fmt: skip
+    """Returns the sum of squared distances from the mean, times the square of the scale of large integers."""
+    centre: Any = mean
+    if mean is None and integer_means.is_rounded(a.dtype, wide_float(dtype)):
+        count = math.prod([a.shape[at] for at in axes])
+        if where is not True:
+            count = count_nonzero(where.broadcast_to(a.shape), axes, keepdims=True)
+        centre = integer_means.mean_of(chosen(a, where, "add", a.dtype), axes, count, keepdims=True)
+    elif mean is None:
+        centre = _mean(a, axes, wide_float(dtype), keepdims=True, where=where)
+    difference = distances(a, centre, dtype)
+    wide = part_of(difference.dtype)
+    scale = integer_means.scale_of(a.dtype, wide)
+    difference = difference if scale == 1 else apply("multiply", difference, scale)
+    return reduce("add", chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
 
 
 def dtype_with_mean(a: Array, mean: Operand, dtype: npt.DTypeLike | None, out: Array | None) -> np.dtype[Any]:
@@ -206,7 +224,7 @@ def dtype_with_mean(a: Array, mean: Operand, dtype: npt.DTypeLike | None, out: A
     return promoted(a.runtime, own, floating(common(a.runtime, [a.dtype, kind_of(mean)])))
 
 
-def distances(a: Array, mean: Operand, dtype: np.dtype[Any]) -> Array:
+def distances(a: Array, mean: Operand | integer_means.Mean, dtype: np.dtype[Any]) -> Array:
     """Returns the differences of elements from a mean, in at least a float dtype.
 
     Raises:
@@ -214,7 +232,11 @@ def distances(a: Array, mean: Operand, dtype: np.dtype[Any]) -> Array:
         ValueError: the mean does not broadcast to the array.
     """
     wide = wide_float(promoted(a.runtime, dtype, floating(a.dtype)))
-    difference = apply("subtract", astype(a, wide) if a.dtype != wide else a, mean)
+    if integer_means.is_rounded(a.dtype, wide):
+        mean = mean if isinstance(mean, integer_means.Mean) else integer_means.split(mean, a.dtype)
+        difference = integer_means.distances(a, mean)
+    else:
+        difference = apply("subtract", astype(a, wide) if a.dtype != wide else a, mean)
     if difference.dtype.kind == "c" and a.dtype.kind != "c":
         raise TypeError(f"the mean of real numbers is real; got one of {kind_of(mean)} for {a.dtype}")
     if difference.shape != a.shape:
