@@ -31,10 +31,6 @@ class Mean(NamedTuple):
     whole: Array | int
     rest: Array | float
 
-    def rounded(self) -> Array:
-        """Returns the sum in float32."""
-        return apply("add", astype(self.whole, _FLOAT), self.rest)
-
 
 def is_rounded(dtype: np.dtype[Any], wide: np.dtype[Any]) -> bool:
     """True for the integers of 32 and 64 bits where a function computes with float32, which holds 24 bits."""
@@ -46,8 +42,8 @@ def scale_of(dtype: np.dtype[Any], wide: np.dtype[Any]) -> float:
     return 1 / _WORD if is_rounded(dtype, wide) and dtype.itemsize == 8 else 1.0
 
 
-def mean_of(x: Array, axes: tuple[int, ...], count: Array | int, *, keepdims: bool) -> Mean:
-    """Returns the mean along axes; its rest is NaN where there are no elements.
+def mean_of(x: Array, axes: tuple[int, ...], count: Array | int, *, keepdims: bool) -> tuple[Array, Array]:
+    """Returns the parts of a `Mean` along axes; its rest is NaN where there are no elements.
 
     Args:
         x: fewer than 2**31 integers along the axes, with 0 for those that are left out.
@@ -68,7 +64,13 @@ def mean_of(x: Array, axes: tuple[int, ...], count: Array | int, *, keepdims: bo
     whole = apply("add", astype(whole, x.dtype), astype(is_next, x.dtype))
     left = apply("subtract", left, where(is_next, divisor, 0))
     rest = apply("divide", astype(left, _FLOAT), astype(count, _FLOAT) if isinstance(count, Array) else float(count))
-    return Mean(whole, rest)
+    return whole, rest
+
+
+def rounded_mean(x: Array, axes: tuple[int, ...], count: Array | int, *, keepdims: bool) -> Array:
+    """Returns the mean as by `mean_of`, in float32."""
+    whole, rest = mean_of(x, axes, count, keepdims=keepdims)
+    return apply("add", astype(whole, _FLOAT), rest)
 
 
 def _divided(x: Array, divisor: Array | int) -> tuple[Array, Array]:
@@ -98,7 +100,7 @@ def split(mean: Operand, dtype: np.dtype[Any]) -> Mean:
     limits = np.iinfo(dtype)
     if not isinstance(mean, Array):
         kind_of(mean)
-        number: Any = int(mean) if isinstance(mean, (int, np.integer)) else float(mean)  # type: ignore[arg-type]
+        number: Any = int(mean) if isinstance(mean, (int, np.integer)) else float(mean)
         nearest = round(number) if math.isfinite(number) else 0
         whole = min(max(nearest, limits.min), limits.max)
         return Mean(whole, float(number - whole))

@@ -225,7 +225,7 @@ def mean(
     if mean_dtype.kind not in "fc" and type(out) is Array and can_cast(mean_dtype, out.dtype, "same_kind"):
         mean_dtype = out.dtype
     if integer_means.is_rounded(a.dtype, wide) and a.dtype.itemsize == 8:
-        quotient = integer_means.mean_of(chosen(a, where, "add", a.dtype), axes, count, keepdims=keepdims).rounded()
+        quotient = integer_means.rounded_mean(chosen(a, where, "add", a.dtype), axes, count, keepdims=keepdims)
     else:
         added = np.dtype(np.int64) if integer_means.is_rounded(a.dtype, wide) else wide
         a = astype(a, added) if a.dtype != added else a

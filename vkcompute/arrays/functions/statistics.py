@@ -434,12 +434,12 @@ def _near_zero(x: Array, dtype: np.dtype[Any], weight: Array | None) -> Array:
     """
     if not integer_means.is_rounded(x.dtype, dtype):
         return astype(x, dtype)
-    origin = integer_means.mean_of(x, (1,), x.shape[1], keepdims=True)._replace(rest=0.0)
-    near = integer_means.distances(x, origin)
+    whole, _ = integer_means.mean_of(x, (1,), x.shape[1], keepdims=True)
+    near = integer_means.distances(x, integer_means.Mean(whole, 0.0))
     if weight is not None:  # heavy observations may be far from the mean without weights
         shift = apply("rint", average(near, 1, weight.broadcast_to(x.shape), keepdims=True))
-        whole = apply("add", origin.whole, astype(astype(shift, np.int64), x.dtype))
-        near = integer_means.distances(x, origin._replace(whole=whole))
+        whole = apply("add", whole, astype(astype(shift, np.int64), x.dtype))
+        near = integer_means.distances(x, integer_means.Mean(whole, 0.0))
     return apply("multiply", near, integer_means.scale_of(x.dtype, dtype))
 
 
@@ -448,7 +448,7 @@ def _unscaled(product: Array, rows: list[Array]) -> Array:
     scales = [integer_means.scale_of(x.dtype, product.dtype) for x in rows]
     if set(scales) == {1.0}:
         return product
-    scale = constant(product.runtime, np.repeat(np.float32(scales), [x.shape[0] for x in rows]))
+    scale = constant(runtime_of(product), np.repeat(np.array(scales, np.float32), [x.shape[0] for x in rows]))
     return apply("divide", apply("divide", product, reshape(scale, (scale.size, 1))), scale)
 
 

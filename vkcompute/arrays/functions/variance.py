@@ -203,10 +203,12 @@ def _total(
     """Returns the sum of squared distances from the mean, times the square of the scale of large integers."""
     centre: Any = mean
     if mean is None and integer_means.is_rounded(a.dtype, wide_float(dtype)):
-        count = math.prod([a.shape[at] for at in axes])
+        count: Any = math.prod([a.shape[at] for at in axes])
         if where is not True:
             count = count_nonzero(where.broadcast_to(a.shape), axes, keepdims=True)
-        centre = integer_means.mean_of(chosen(a, where, "add", a.dtype), axes, count, keepdims=True)
+        centre = integer_means.Mean(
+            *integer_means.mean_of(chosen(a, where, "add", a.dtype), axes, count, keepdims=True)
+        )
     elif mean is None:
         centre = _mean(a, axes, wide_float(dtype), keepdims=True, where=where)
     difference = distances(a, centre, dtype)
