@@ -98,7 +98,8 @@ def test_the_last_kernel_of_a_reduction_computes_what_follows(
     monkeypatch.setattr(call_plans, "are_used", False)
     expected = [function(x).numpy() for x in arrays]
     monkeypatch.setattr(call_plans, "are_used", True)
-    function(arrays[0]).compute()  # makes the plan
+    for _ in range(2):  # makes the plan, at the second call where a process has many that are not repeated
+        function(arrays[0]).compute()
     assert any(".reduce" in operation for operation in vnp.info(function(arrays[0]))[-1].operations)
     for x, right in zip(arrays * 2, expected * 2, strict=True):
         got = function(x).numpy()
