@@ -185,7 +185,7 @@ def test_the_page_on_what_devices_lack() -> None:
 
 def test_the_page_on_arrays() -> None:
     names: dict[str, Any] = {"__name__": "arrays.md"}
-    assert run_blocks(ROOT / "docs/arrays.md", names) == 11
+    assert run_blocks(ROOT / "docs/arrays.md", names) == 12
     names.clear()
 
 
