@@ -1,0 +1,56 @@
+"""Functions of tables of arrays that take more bindings than a launch has, beside dictionaries of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_arrays import values
+from runtimes import open_runtime
+from test_rows import keys
+
+import vkcompute as vc
+from vkcompute import rows
+
+HostArray = np.ndarray[Any, Any]
+LIMIT = 4096
+_SMALL, _LARGE = 1537, 6145
+"""Rows whose int32 take 1.5 bindings, and 6; a launch has 3 for arrays."""
+
+
+@pytest.fixture(scope="module")
+def poor() -> Iterator[vc.Runtime]:
+    """Launches that reach four bindings of 4 KiB."""
+    with open_runtime(profile="poor", limits={"maxStorageBufferRange": LIMIT}) as runtime:
+        yield runtime
+
+
+def _columns(n: int, name: str) -> list[HostArray]:
+    """Returns columns with duplicates, NaN and zeros of both signs, or the keys of a kind."""
+    rng = np.random.default_rng(n)
+    kinds: dict[str, Any] = {
+        "one key": lambda: [np.full(n, -7, np.int32)],
+        "distinct": lambda: [rng.permutation(n).astype(np.int32)],
+        "few": lambda: [rng.integers(0, 9, n).astype(np.uint32)],
+        "at the ends": lambda: [np.where(np.isin(np.arange(n), [0, n // 2, n - 1]), 0, np.arange(n)).astype(np.int32)],
+        "rows of an array": lambda: [rng.integers(0, 30, (n, 2)).astype(np.int32)],
+    }
+    return kinds[name]() if name in kinds else [values(rng, n, dtype) for dtype in name.split()]
+
+
+_KEYS = ["one key", "distinct", "few", "at the ends", "rows of an array"]
+_DTYPES = ["float32", "int64", "float16 bool", "uint8 float32 int16", "float64 int32", "complex64"]
+_TABLES = [(_SMALL, name) for name in _KEYS + _DTYPES] + [(_LARGE, name) for name in ("distinct", "few", "float32")]
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize(("n", "name"), _TABLES)
+@pytest.mark.parametrize("n_others", [0, 40, 1300])
+def test_isin(poor: vc.Runtime, n: int, name: str, n_others: int) -> None:
+    table = _columns(n, name)
+    others = [np.concatenate([column[::3], column[:1]])[:n_others].copy() for column in table]
+    known = set(keys(others))
+    result = rows.isin(*[[poor.array(column) for column in columns] for columns in (table, others)])
+    np.testing.assert_array_equal(result.numpy(), np.array([key in known for key in keys(table)], bool))
