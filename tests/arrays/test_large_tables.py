@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drawn_arrays import values
 from runtimes import open_runtime
-from test_rows import keys
+from test_rows import grouped, keys
 
 import vkcompute as vc
 from vkcompute import rows
@@ -54,3 +54,11 @@ def test_isin(poor: vc.Runtime, n: int, name: str, n_others: int) -> None:
     known = set(keys(others))
     result = rows.isin(*[[poor.array(column) for column in columns] for columns in (table, others)])
     np.testing.assert_array_equal(result.numpy(), np.array([key in known for key in keys(table)], bool))
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize(("n", "name"), _TABLES)
+def test_unique(poor: vc.Runtime, n: int, name: str) -> None:
+    table = _columns(n, name)
+    result = rows.unique([poor.array(column) for column in table])
+    np.testing.assert_array_equal(result.numpy(), grouped(table)[1])
