@@ -62,3 +62,26 @@ def test_unique(poor: vc.Runtime, n: int, name: str) -> None:
     table = _columns(n, name)
     result = rows.unique([poor.array(column) for column in table])
     np.testing.assert_array_equal(result.numpy(), grouped(table)[1])
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize(("n", "name"), _TABLES)
+def test_group(poor: vc.Runtime, n: int, name: str) -> None:
+    table = _columns(n, name)
+    numbers, firsts = grouped(table)
+    groups = rows.group([poor.array(column) for column in table])
+    np.testing.assert_array_equal(groups.numbers.numpy(), numbers)
+    np.testing.assert_array_equal(groups.rows.numpy(), firsts)
+    np.testing.assert_array_equal(groups.counts.numpy(), np.bincount(numbers))
+
+
+@pytest.mark.parametrize("name", ["distinct", "few"])
+def test_values_of_groups(poor: vc.Runtime, name: str) -> None:
+    table = _columns(_SMALL, name)
+    numbers, firsts = grouped(table)
+    groups = rows.group([poor.array(column) for column in table])
+    x = np.random.default_rng(1).integers(-99, 99, _SMALL).astype(np.int32)
+    np.testing.assert_array_equal(groups.sum(poor.array(x)).numpy(), np.bincount(numbers, x).astype(np.int64))
+    expected = x[firsts]
+    np.maximum.at(expected, numbers, x)
+    np.testing.assert_array_equal(groups.max(poor.array(x)).numpy(), expected)
