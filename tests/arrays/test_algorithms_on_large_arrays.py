@@ -238,10 +238,9 @@ def test_a_transform_of_one_row_of_doubles_reaches_beyond_the_bindings_of_a_laun
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x, k: vc.rows.join([k], [k[:40]]),
         lambda x, k: vc.segments.scan(x, np.int32([0, 700, _N])),
     ],
-    ids=["join", "scan"],
+    ids=["scan"],
 )
 def test_functions_of_tables_are_refused_beyond_the_bindings(poor: vc.Runtime, function: Any) -> None:
     """The list of docs/drivers.md: all others take parts."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drawn_arrays import values
 from runtimes import open_runtime
-from test_rows import grouped, keys
+from test_rows import grouped, keys, pairs_of
 
 import vkcompute as vc
 from vkcompute import rows
@@ -85,3 +85,24 @@ def test_values_of_groups(poor: vc.Runtime, name: str) -> None:
     expected = x[firsts]
     np.maximum.at(expected, numbers, x)
     np.testing.assert_array_equal(groups.max(poor.array(x)).numpy(), expected)
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize(
+    ("n", "n_others", "name"),
+    [
+        *[(_SMALL, 300, name) for name in ("distinct", "at the ends", "rows of an array", "int64")],
+        *[(_SMALL, 9, name) for name in ("float32", "float16 bool")],
+        *[(17, _SMALL, name) for name in ("few", "one key", "float32")],
+        (_LARGE, 1500, "distinct"),
+    ],
+)
+def test_join(poor: vc.Runtime, how: str, n: int, n_others: int, name: str) -> None:
+    """Tables with more pairs than rows, on the left or on the right, and rows without a partner."""
+    both = _columns(n + n // 2, name)
+    left, right = [x[:n].copy() for x in both], [np.resize(x[n // 2 :], (n_others, *x.shape[1:])) for x in both]
+    result = rows.join([poor.array(column) for column in left], [poor.array(column) for column in right], how)
+    expected = np.array(pairs_of(left, right, how)).reshape(-1, 2)
+    np.testing.assert_array_equal(result.left.numpy(), expected[:, 0])
+    np.testing.assert_array_equal(result.right.numpy(), expected[:, 1])
