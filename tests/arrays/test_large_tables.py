@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from drawn_arrays import values
 from runtimes import open_runtime
+from test_ragged_segments import identity
 from test_rows import grouped, keys, pairs_of
 
 import vkcompute as vc
-from vkcompute import rows
+from vkcompute import rows, segments
 
 HostArray = np.ndarray[Any, Any]
 LIMIT = 4096
@@ -106,3 +108,46 @@ def test_join(poor: vc.Runtime, how: str, n: int, n_others: int, name: str) -> N
     expected = np.array(pairs_of(left, right, how)).reshape(-1, 2)
     np.testing.assert_array_equal(result.left.numpy(), expected[:, 0])
     np.testing.assert_array_equal(result.right.numpy(), expected[:, 1])
+
+
+_SCANS = {"sum": np.cumsum, "prod": np.cumprod, "max": np.maximum.accumulate, "min": np.minimum.accumulate}
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize(
+    ("offsets", "is_exclusive", "is_reverse"),
+    [
+        *[("one", False, False), ("few", True, False), ("many", False, True), ("many", True, True)],
+        *[("at halves", False, False), ("at halves", True, True)],
+    ],
+)
+@pytest.mark.parametrize(
+    ("n", "dtype", "operation"),
+    [
+        *[(_SMALL, "float32", operation) for operation in _SCANS],
+        *[(_SMALL, dtype, "sum") for dtype in ("int8", "int64", "float16", "float64", "bool")],
+        *[(_SMALL, dtype, "max") for dtype in ("bool", "float16", "uint64")],
+        *[(_LARGE, "int32", operation) for operation in ("sum", "min")],
+    ],
+)
+def test_scan(
+    poor: vc.Runtime, n: int, dtype: str, operation: str, offsets: str, is_exclusive: bool, is_reverse: bool
+) -> None:
+    """Segments that begin and end anywhere, also where a part does; small integers, whose results are exact."""
+    rng = np.random.default_rng(n)
+    low, high = (1, 2) if operation == "prod" else (0 if dtype[0] in "bu" else -3, 2 if dtype == "bool" else 4)
+    x = rng.integers(low, high, n).astype(dtype)
+    if operation == "prod":
+        x[rng.integers(0, n, 30)] *= -2
+    if operation == "max" and dtype[0] == "f":
+        x[rng.integers(0, n, 9)] = np.nan
+    inner = {"one": [], "few": np.sort(rng.integers(0, n + 1, 7)), "many": np.sort(rng.integers(0, n + 1, 900))}
+    ends = [0, *inner.get(offsets, [n // 4, n // 2, n // 2, n // 2 + 1, n - n // 4]), n]
+    result = segments.scan(poor.array(x), ends, operation, exclusive=is_exclusive, reverse=is_reverse).numpy()
+    step = slice(None, None, -1 if is_reverse else 1)
+    for first, end in pairwise(ends):
+        scanned, mine = _SCANS[operation](x[first:end][step]), result[first:end][step]
+        if is_exclusive and end > first:
+            assert mine[0] == identity(operation, result.dtype)
+            scanned, mine = scanned[:-1], mine[1:]
+        np.testing.assert_array_equal(mine, scanned)
