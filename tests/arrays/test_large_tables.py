@@ -14,7 +14,9 @@ from test_ragged_segments import identity
 from test_rows import grouped, keys, pairs_of
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 from vkcompute import rows, segments
+from vkcompute.arrays.algorithms import direct_tables
 
 HostArray = np.ndarray[Any, Any]
 LIMIT = 4096
@@ -56,6 +58,16 @@ def test_isin(poor: vc.Runtime, n: int, name: str, n_others: int) -> None:
     known = set(keys(others))
     result = rows.isin(*[[poor.array(column) for column in columns] for columns in (table, others)])
     np.testing.assert_array_equal(result.numpy(), np.array([key in known for key in keys(table)], bool))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_isin_of_a_small_range(poor: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    """A table with a slot for each integer of the range, in which more elements than a launch reaches are looked up."""
+    monkeypatch.setattr(direct_tables, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(direct_tables, "_MOST_SLOTS", 100)
+    x = np.random.default_rng(4).integers(0, 60, 2 * _SMALL + 1).astype(dtype)
+    assert direct_tables.direct_table(poor.array(x[:30]), 30) is not None
+    np.testing.assert_array_equal(vnp.isin(poor.array(x), poor.array(x[:30])).numpy(), np.isin(x, x[:30]))
 
 
 @pytest.mark.rotates
