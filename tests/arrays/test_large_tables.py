@@ -163,3 +163,12 @@ def test_scan(
             assert mine[0] == identity(operation, result.dtype)
             scanned, mine = scanned[:-1], mine[1:]
         np.testing.assert_array_equal(mine, scanned)
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize(("n", "dtype"), [(_SMALL, "int32"), (_SMALL, "float64"), (_LARGE, "int32")])
+def test_sorts_of_segments(poor: vc.Runtime, n: int, dtype: str) -> None:
+    x = values(np.random.default_rng(n), n, dtype)
+    ends = [0, 5, 5, n // 2, n // 2 + 3, n]
+    expected = [np.argsort(x[first:end], kind="stable") + first for first, end in pairwise(ends)]
+    np.testing.assert_array_equal(segments.argsort(poor.array(x), ends).numpy(), np.concatenate(expected))
