@@ -232,21 +232,3 @@ def test_a_transform_of_one_row_reaches_beyond_the_bindings_of_a_launch(poor: vc
 def test_a_transform_of_one_row_of_doubles_reaches_beyond_the_bindings_of_a_launch(poor: vc.Runtime, n: int) -> None:
     x = _Y[:n].astype(np.float64) * (1 + 2j)
     np.testing.assert_allclose(vnp.fft.fft(poor.array(x)).numpy(), np.fft.fft(x), atol=1e-13, rtol=1e-12)
-
-
-@pytest.mark.rotates
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x, k: vc.rows.group([k]),
-        lambda x, k: vc.rows.unique([k, x]),
-        lambda x, k: vc.rows.join([k], [k[:40]]),
-        lambda x, k: vc.rows.isin([k], [k[:40]]),
-        lambda x, k: vc.segments.scan(x, np.int32([0, 700, _N])),
-    ],
-    ids=["group", "unique", "join", "isin", "scan"],
-)
-def test_functions_of_tables_are_refused_beyond_the_bindings(poor: vc.Runtime, function: Any) -> None:
-    """The list of docs/drivers.md: all others take parts."""
-    with pytest.raises(ValueError, match=f"bindings of {LIMIT} bytes each; .* binds 4; pass parts of the arrays"):
-        function(poor.array(_Y), poor.array(_K))

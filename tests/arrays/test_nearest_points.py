@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from drawn_arrays import dtypes_of, seeds, viewed
 from hypothesis import given
 from hypothesis import strategies as st
+from runtimes import open_runtime
 
 import vkcompute as vc
 from vkcompute import neighbours
@@ -107,3 +109,28 @@ def test_bad_input(gpu: vc.Runtime) -> None:
         neighbours.nearest(x, gpu.zeros((5, 2), np.complex64))
     with pytest.raises(TypeError, match="takes arrays of a device; got ndarray"):
         neighbours.nearest(x, np.zeros((5, 2)))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def poor() -> Iterator[vc.Runtime]:
+    """Launches that reach four bindings of 32 KiB."""
+    with open_runtime(profile="poor", limits={"maxStorageBufferRange": 1 << 15}) as runtime:
+        yield runtime
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])
+@pytest.mark.parametrize(
+    ("n", "n_queries", "width", "k"),
+    [(9001, 7, 4, 1), (9001, 7, 4, 5), (9, 5001, 4, 1), (9, 2501, 4, 3), (1501, 1003, 2, 3), (3001, 5, 9, 900)],
+)
+def test_arrays_beyond_the_bindings_of_a_launch(
+    poor: vc.Runtime, n: int, n_queries: int, width: int, k: int, dtype: str
+) -> None:
+    """Queries or points are halved; many distances are equal, infinite or NaN."""
+    rng = np.random.default_rng(n)
+    points, queries = (rng.integers(-3, 4, (m, width)).astype(dtype) for m in (n, n_queries))
+    if points.dtype.kind == "f":
+        points[rng.random(n) < 0.2] = np.nan
+        points[rng.random(n) < 0.2] = np.inf
+    check(poor, points, queries, k)

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce
 from vkcompute.arrays.algorithms.lines import contiguous, converted, launch
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.arrays.algorithms.selection import Selected
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
@@ -93,7 +94,12 @@ class DirectTable(NamedTuple):
         return self._look_up(table, self.x, empty_result(self.x.runtime, self.x.size, dtype))
 
     def _look_up(self, table: Array, x: Array, out: Array) -> Array:
-        launch(_read, out.size, x, self.limits, table, out, out.size)
+        """Stores what the table has for each key; by halves of these if a launch does not reach all."""
+        if x.size > 1 and exceeds_reach(x, self.limits, table, out):
+            for half in halves(x.size):
+                self._look_up(table, x[half], out[half])
+        else:
+            launch(_read, out.size, x, self.limits, table, out, out.size)
         return out
 
 

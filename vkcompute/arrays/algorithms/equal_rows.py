@@ -2,7 +2,8 @@
 
 A slot of the table is claimed by a compare-exchange of 32 bits, and then keeps the least of the rows with its key. So
 the result does not depend on the order in which invocations run. A row that has no slot after some probes ends the
-attempt, and a larger table takes its place. Keys that collide on purpose are sorted in the end.
+attempt, and a larger table takes its place. Keys that collide on purpose are sorted in the end, and so are those whose
+table a launch does not reach: sorts take parts.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import Lines, copy_into, launch
+from vkcompute.arrays.algorithms.lines import Lines, copy_into, count_up, launch
 from vkcompute.arrays.algorithms.radix import sort_rows
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.arrays.algorithms.scans import cumulative
+from vkcompute.arrays.algorithms.scatter import scatter
 from vkcompute.arrays.algorithms.sort_keys import Word, encoded, number_words
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
@@ -30,6 +34,9 @@ _FEWEST_SLOTS, _GROWTH = 1 << 16, 16
 """Slots of the first table, which fits a cache, and the factor to the next one. A failed one costs little."""
 _MOST_PROBES, _MOST_SEEDS = 128, 2
 """Probes of a row, and hash functions that are tried with the largest table: it has two slots per row."""
+
+_start = Elementwise("at if differs or key != before else 0", "differs, key, before, at")
+_known_row = Elementwise("row if row < n_known else -1", "row, n_known")
 
 
 class Keys(NamedTuple):
@@ -174,8 +181,10 @@ def least_equal_rows(keys: Keys, n_known: int, *, grows: bool = True) -> Array:
 
 
 def _by_table(keys: Keys, n_known: int, n_slots: int, seed: int) -> Array | None:
-    """Returns the rows of `least_equal_rows`; None if not all keys have a slot."""
+    """Returns the rows of `least_equal_rows`; None if keys have no slot, or a launch does not reach the table."""
     runtime, sizes = keys.words.runtime, (keys.n, len(keys.columns), n_slots, seed, _MOST_PROBES)
+    if bytes_exceed_reach(keys.words, keys.words.nbytes, 4 * (n_slots + 1), 4 * keys.n):
+        return None
     table, slots = temporary(runtime, n_slots + 1, np.int32).fill(_EMPTY), temporary(runtime, n_known, np.int32)
     launch(_insert, n_known, keys.words, table, slots, n_known, *sizes)
     if int(table[-1]) != _EMPTY:
@@ -191,6 +200,23 @@ def _by_sorting(keys: Keys, n_known: int) -> Array:
     runtime, n = keys.words.runtime, keys.n
     order = sort_rows(keys.columns, 1, n)
     starts, out = (temporary(runtime, n, np.int32) for _ in range(2))
-    launch(_mark_starts, n, keys.words, order, starts, n, n, len(keys.columns))
-    launch(_store_least, n, order, cumulative(starts, "max", 0, np.int32), out, n, n_known)
+    if exceeds_reach(keys.words, order, starts):
+        _store_starts(keys, order, starts)
+    else:
+        launch(_mark_starts, n, keys.words, order, starts, n, n, len(keys.columns))
+    first = cumulative(starts, "max", 0, np.int32)
+    if exceeds_reach(order, first, out):
+        least = gather(order, first, Lines(1, n, 1), temporary(runtime, n, np.int32))
+        scatter(out, order, Lines(1, n, 1), _known_row(least, n_known))
+    else:
+        launch(_store_least, n, order, first, out, n, n_known)
     return out
+
+
+def _store_starts(keys: Keys, order: Array, starts: Array) -> None:
+    """Stores as `_mark_starts`, where a launch does not reach all words: sorts these, and compares neighbours."""
+    starts.fill(0)
+    at = count_up(order.runtime, keys.n)[1:]
+    for word in keys.columns:
+        ordered = gather(word.keys, order, Lines(1, keys.n, 1), temporary(order.runtime, keys.n, np.uint32))
+        _start(starts[1:], ordered[1:], ordered[:-1], at, out=starts[1:])

@@ -14,8 +14,9 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.direct_tables import DirectTable, direct_table
 from vkcompute.arrays.algorithms.equal_rows import keys_of, least_equal_rows
-from vkcompute.arrays.algorithms.gather import take
-from vkcompute.arrays.algorithms.lines import contiguous, converted, launch, lines_along
+from vkcompute.arrays.algorithms.gather import gather, take
+from vkcompute.arrays.algorithms.lines import Lines, contiguous, converted, count_up, launch, lines_along
+from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.segments import count_indices, scatter_add, scatter_by_sorting
 from vkcompute.arrays.algorithms.selection import Selected
@@ -28,6 +29,8 @@ from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 
 _is_true = Elementwise("value != 0", "value")
+_is_first = Elementwise("1 if row == at else 0", "row, at")
+_number_of_rank = Elementwise("rank - 1 if row >= 0 else -1", "rank, row")
 
 
 @kernel
@@ -123,16 +126,27 @@ def numbered(rows: Array, known: Array) -> tuple[Array, Array]:
     marks = _firsts(known)
     numbers = empty_result(rows.runtime, rows.size, np.int32)
     if known.size:
-        launch(_number, rows.size, rows, cumulative(marks, "sum", 0, np.int32), numbers, rows.size)
+        _store_numbers(rows, cumulative(marks, "sum", 0, np.int32), numbers)
     elif rows.size:
         numbers.fill(-1)
     return numbers, Selected(marks).indices()
 
 
+def _store_numbers(rows: Array, ranks: Array, numbers: Array) -> None:
+    if exceeds_reach(rows, ranks, numbers):
+        gather(ranks, rows, Lines(1, ranks.size, 1), numbers)
+        _number_of_rank(numbers, rows, out=numbers)
+    else:
+        launch(_number, rows.size, rows, ranks, numbers, rows.size)
+
+
 def _firsts(rows: Array) -> Array:
     """Returns 1 for each row that is its own first one, and 0 for the others."""
     marks = temporary(rows.runtime, rows.size, np.int32)
-    launch(_mark_firsts, rows.size, rows, marks, rows.size)
+    if exceeds_reach(rows, marks):
+        _is_first(rows, count_up(rows.runtime, rows.size), out=marks)
+    else:
+        launch(_mark_firsts, rows.size, rows, marks, rows.size)
     return marks
 
 

@@ -13,12 +13,14 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.direct_tables import direct_table
 from vkcompute.arrays.algorithms.equal_rows import keys_of, least_equal_rows
+from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.grouping import numbered
-from vkcompute.arrays.algorithms.lines import copy_into, count_up, flat, launch, part_length
+from vkcompute.arrays.algorithms.lines import Lines, copy_into, count_up, flat, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
+from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.segments import count_indices
-from vkcompute.arrays.algorithms.selection import Selected
+from vkcompute.arrays.algorithms.selection import Selected, searchsorted_counts
 from vkcompute.arrays.algorithms.sort_keys import Word
 from vkcompute.arrays.expressions.promotion import promoted
 from vkcompute.compiled.arguments import MOST_ELEMENTS
@@ -32,6 +34,10 @@ from vkcompute.runtime.tuning import tuning_of
 
 _is_known = Elementwise("row >= 0", "row")
 _about = reduce("a + b", 0.0)
+_match_of = Elementwise("first if number >= 0 else -1", "first, number")
+_count_of = Elementwise("last - first if number >= 0 else 1", "last, first, number")
+_offset = Elementwise("first - (end - count)", "first, end, count")
+_index_of = Elementwise("pair + offset", "pair, offset")
 
 
 def isin(columns: Sequence[Array], others: Sequence[Array]) -> Array:
@@ -127,8 +133,24 @@ def join(left: Sequence[Array], right: Sequence[Array], *, keeps_left: bool) -> 
     order = sort_rows([Word(of_right.view(np.uint32), firsts.size.bit_length())], 1, n_right)
     starts = cumulative(count_indices(of_right, firsts.size), "sum", 0, np.int32, include_initial=True)
     matches, counts = (temporary(rows.runtime, lefts.size, np.int32) for _ in range(2))
-    launch(_match, lefts.size, of_left, lefts, starts, matches, counts, lefts.size)
+    if exceeds_reach(of_left, lefts, starts, matches, counts):
+        _store_matches(of_left, lefts, starts, matches, counts)
+    else:
+        launch(_match, lefts.size, of_left, lefts, starts, matches, counts, lefts.size)
     return _pairs(lefts, matches, counts, order)
+
+
+def _elements_at(x: Array, at: Array, out: Array | None = None) -> Array:
+    """Returns the int32 at these indices, and any where an index is negative."""
+    return gather(x, at, Lines(1, x.size, 1), temporary(x.runtime, at.size, np.int32) if out is None else out)
+
+
+def _store_matches(of_left: Array, lefts: Array, starts: Array, matches: Array, counts: Array) -> None:
+    """Stores as `_match`, by parts."""
+    numbers = _elements_at(of_left, lefts)
+    firsts, ends = _elements_at(starts, numbers), _elements_at(starts[1:], numbers)
+    _match_of(firsts, numbers, out=matches)
+    _count_of(ends, firsts, numbers, out=counts)
 
 
 def _all_rows(rows: Array) -> Array:
@@ -147,7 +169,22 @@ def _pairs(lefts: Array, matches: Array, counts: Array, order: Array) -> Pairs:
     ends = cumulative(counts, "sum", 0, np.int32)
     n = int(ends[-1])
     left, right = (empty_result(runtime, n, np.int32) for _ in range(2))
+    if exceeds_reach(ends, lefts, matches, order, left, right):
+        _store_pairs_by_parts(lefts, matches, counts, ends, order, left, right)
+        return Pairs(left, right)
     length = part_length(n, tuning_of(runtime.device.physical).selection_part)
     sizes = -(-n // length), n, lefts.size, lefts.size.bit_length(), length
     launch(_store_pairs, sizes[0], ends, lefts, matches, order, left, right, *sizes)
     return Pairs(left, right)
+
+
+def _store_pairs_by_parts(
+    lefts: Array, matches: Array, counts: Array, ends: Array, order: Array, left: Array, right: Array
+) -> None:
+    """Stores as `_store_pairs`: gathers what the kernel reads, after a search for the left row of each pair."""
+    at = searchsorted_counts(ends, left.size)
+    _elements_at(lefts, at, left)
+    index = _elements_at(_offset(matches, ends, counts), at)
+    _index_of(count_up(left.runtime, left.size), index, out=index)
+    _elements_at(order, index, right)
+    _match_of(right, _elements_at(matches, at), out=right)

@@ -5,6 +5,8 @@ The nearest one: block programs keep the distances of some queries from some poi
 Several: points are divided into chunks, of which the programs store the least distances. The k nearest points are in
 the k chunks whose own nearest points are nearest (see `leading.py`). So the distances from the points of these chunks
 are stored, and the first k of them are selected.
+
+Where launches do not reach all arrays, the queries are halved, or the points: the nearest of both halves are merged.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.lines import contiguous, converted, copy_into, count_up, launch
+from vkcompute.arrays.algorithms.gather import take_along_axis
+from vkcompute.arrays.algorithms.lines import add, contiguous, converted, copy_into, count_up, launch
 from vkcompute.arrays.algorithms.programs.distances import least_of_chunks, nearest_in_parts, nearest_of_few
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.sorting import sort, topk
+from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
@@ -105,7 +110,7 @@ def nearest(points: Array, queries: Array, k: int) -> Neighbours:
     rows = max(_MOST_STORED // max(points.shape[1], plan.n_stored), 1)
     for first in range(0, n_queries, rows):
         part = slice(first, first + rows)
-        _store_nearest(given[0], given[1][part], plan, distances[part], indices[part])
+        _root(_store_reached(given[0], given[1][part], plan, indices[part]), out=distances[part])
     return Neighbours(distances, indices)
 
 
@@ -139,7 +144,21 @@ class _Plan(NamedTuple):
     @property
     def n_stored(self) -> int:
         """The most distances per query that are in memory."""
-        return self.n_parts if self.k == 1 else max(self.n_chunks, min(self.k, self.n_chunks) * self.length)
+        return self.n_parts if self.k == 1 else max(self.n_chunks, self.n_starts * self.length)
+
+    @property
+    def n_starts(self) -> int:
+        """The parts or chunks whose points are candidates of a query."""
+        return self.n_parts if self.k == 1 else min(self.k, self.n_chunks)
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """The queries and points of a program."""
+        return (_SQUARE, _SQUARE) if self.is_few else (_QUERIES, _CHUNKS)
+
+    def padded(self, n: int) -> int:
+        """Returns how many points programs take in the place of n."""
+        return rounded(n, _SQUARE) if self.is_few else self.n_parts * _CHUNKS * self.length
 
 
 def _planned(n: int, n_queries: int, width: int, k: int) -> _Plan:
@@ -156,8 +175,55 @@ def _planned(n: int, n_queries: int, width: int, k: int) -> _Plan:
     return _Plan(k, length, -(-n_chunks // _CHUNKS), n_chunks)
 
 
-def _store_nearest(points: Array, queries: Array, plan: _Plan, distances: Array, indices: Array) -> None:
-    """Stores the distances and indices of the nearest points of some queries."""
+def _store_reached(points: Array, queries: Array, plan: _Plan, indices: Array) -> Array:
+    """Stores the indices of the nearest points, and returns their squared distances; by halves if need be."""
+    n, n_points = len(queries), len(points)
+    if not _is_large(points, queries, plan) or max(n, n_points) < 2:
+        return _store_nearest(points, queries, plan, indices)
+    if n_points > 1 and (n < 2 or n * (points.shape[1] + plan.n_stored) < points.size):
+        return _store_merged(points, queries, plan.k, indices)
+    squares = temporary(points.runtime, indices.shape, points.dtype)
+    for half in halves(n):
+        copy_into(_store_reached(points, queries[half], plan, indices[half]), squares[half])
+    return squares
+
+
+def _store_merged(points: Array, queries: Array, k: int, indices: Array) -> Array:
+    """Does as `_store_reached`, with the nearest of both halves of the points."""
+    n, runtime, parts = len(queries), points.runtime, halves(len(points))
+    lengths = [min(k, half.stop - half.start) for half in parts]
+    squares, numbers = (temporary(runtime, (n, sum(lengths)), dtype) for dtype in (points.dtype, np.int32))
+    for half, length, first in zip(parts, lengths, (0, lengths[0]), strict=True):
+        plan, mine = (
+            _planned(half.stop - half.start, n, points.shape[1], length),
+            temporary(runtime, (n, length), np.int32),
+        )
+        copy_into(_store_reached(points[half], queries, plan, mine), squares[:, first : first + length])
+        add(mine, half.start, out=numbers[:, first : first + length])
+    least, positions = topk(squares, k, 1, largest=False)
+    copy_into(take_along_axis(numbers, positions, 1), indices)
+    return least
+
+
+def _is_large(points: Array, queries: Array, plan: _Plan) -> bool:
+    """True if a launch of `_store_nearest` takes too many bindings."""
+    (n, width), nbytes = queries.shape, points.dtype.itemsize
+    height, starts = rounded(n, plan.block[0]), 4 * n * plan.n_starts
+    block = width * height * nbytes, width * plan.padded(len(points)) * nbytes
+    launches: list[tuple[int, ...]] = []
+    if max(plan.k, plan.n_starts) > 1:
+        launches.append((starts, 8 * n * plan.k, 4 * n * plan.k))
+    if plan.k == 1:
+        launches.append((*block, height * plan.n_parts * nbytes, 4 * height * plan.n_parts))
+    else:
+        launches.append((queries.nbytes, points.nbytes, starts, n * plan.n_starts * plan.length * nbytes))
+    if plan.n_chunks > plan.k > 1:
+        launches.append((*block, height * plan.n_parts * _CHUNKS * nbytes))
+    return any(bytes_exceed_reach(points, *sizes) for sizes in launches)
+
+
+def _store_nearest(points: Array, queries: Array, plan: _Plan, indices: Array) -> Array:
+    """Stores the indices of the nearest points of some queries, and returns their squared distances."""
     n_queries, runtime = len(queries), points.runtime
     if plan.k == 1:
         shape = n_queries, plan.n_parts
@@ -172,13 +238,12 @@ def _store_nearest(points: Array, queries: Array, plan: _Plan, distances: Array,
         sizes = squares.size, len(points), starts.shape[1], length, points.shape[1]
         launch(_distances_in_chunks, squares.size, *arrays, *sizes)
     if squares.shape[1] == 1:
-        _root(squares, out=distances)
         copy_into(starts, indices)
-        return
+        return squares
     least, positions = topk(squares, plan.k, 1, largest=False)
-    _root(least, out=distances)
     args = starts.reshape(-1), positions.reshape(-1), indices.reshape(-1)
     launch(_store_indices, indices.size, *args, indices.size, plan.k, starts.shape[1], length)
+    return least
 
 
 def _nearest_chunks(points: Array, queries: Array, plan: _Plan) -> Array:
@@ -194,11 +259,11 @@ def _nearest_chunks(points: Array, queries: Array, plan: _Plan) -> Array:
 def _launch(program: Any, points: Array, queries: Array, plan: _Plan, out: tuple[Array, ...]) -> None:
     """Launches a program for blocks of queries, and the parts of the points."""
     n_queries, width = queries.shape
-    block = (_SQUARE, _SQUARE) if plan.is_few else (_QUERIES, _CHUNKS)
-    height, n_chunks = rounded(n_queries, block[0]), rounded(len(points), _SQUARE) if plan.is_few else _CHUNKS
+    block, n_padded = plan.block, plan.padded(len(points))
+    height, n_chunks = rounded(n_queries, block[0]), n_padded // (plan.n_parts * plan.length)
     given = _transposed(queries, height)
     shape = plan.n_parts, n_chunks, plan.length, width
-    chunks = contiguous(_padded(points, plan.n_parts * n_chunks * plan.length).reshape(shape).transpose((3, 0, 2, 1)))
+    chunks = contiguous(_padded(points, n_padded).reshape(shape).transpose((3, 0, 2, 1)))
     results = [x if height == n_queries else temporary(x.runtime, (height, *x.shape[1:]), x.dtype) for x in out]
     numbers = width, height, chunks.size // width, n_chunks if plan.is_few else plan.length, width % 2
     program[height // block[0], plan.n_parts](given, chunks, *results, *numbers, *block)

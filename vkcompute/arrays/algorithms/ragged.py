@@ -1,7 +1,8 @@
 """Sorts and scans of segments of any lengths, which follow each other in one array.
 
 A segment's number is one more word of its keys. Scans are those of `scans.py`, whose parts begin anew where a segment
-does: the last segment of each part is what a scan of the parts needs.
+does: the last segment of each part is what a scan of the parts needs. Where launches do not reach all elements, halves
+are scanned, and the last result of the first one is combined with those of the same segment in the second.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import Lines, contiguous, converted, flat, launch, part_length
+from vkcompute.arrays.algorithms.lines import Lines, contiguous, converted, copy_into, flat, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.arrays.algorithms.scans import OF_BOOLS, OPERATIONS, initial_of
 from vkcompute.arrays.algorithms.selection import searchsorted_counts
 from vkcompute.arrays.algorithms.sort_keys import Word, number_words
 from vkcompute.arrays.expressions.promotion import accumulated, wide_float
+from vkcompute.arrays.expressions.ufunc import apply
+from vkcompute.jit.elementwise.dispatch import halves
+from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
+
+_of_same = Elementwise("new if number == other else old", "new, old, number, other")
 
 
 class _Kernels(NamedTuple):
@@ -137,16 +144,57 @@ def scan(x: Array, segments: Segments, operation: str, *, is_exclusive: bool, is
     given, numbers = contiguous(x[step]), contiguous(numbers[step])
     out = empty_result(x.runtime, x.shape, dtype)
     if x.size:
-        _scan(operation, given, numbers, out)
+        _scan_reached(operation, given, numbers, out)
         if is_exclusive:
             inclusive, out = out, empty_result(x.runtime, x.shape, dtype).fill(initial_of(operation, dtype))
-            launch(_shift, x.size, inclusive, numbers, out, x.size)
+            _store_shifted(inclusive, numbers, out)
     return converted(out[step], dtype) if is_reverse else out
 
 
+def _store_shifted(x: Array, numbers: Array, out: Array) -> None:
+    """Stores as `_shift`, by parts where a launch does not reach all."""
+    if exceeds_reach(x, numbers, out):
+        _of_same(x[:-1], out[1:], numbers[1:], numbers[:-1], out=out[1:])
+    else:
+        launch(_shift, x.size, x, numbers, out, x.size)
+
+
+def _scan_reached(operation: str, x: Array, numbers: Array, out: Array) -> None:
+    """Scans segments; by halves if launches do not reach all. Results are rounded after the last part."""
+    if not _is_large(x, out):
+        _scan(operation, x, numbers, out)
+        return
+    results = temporary(x.runtime, x.size, wide_float(out.dtype))
+    _scan_by_halves(operation, x, numbers, results)
+    copy_into(results, out)
+
+
+def _scan_by_halves(operation: str, x: Array, numbers: Array, out: Array) -> None:
+    if not _is_large(x, out):
+        _scan(operation, x, numbers, out)
+        return
+    low, high = halves(x.size)
+    for half in (low, high):
+        _scan_by_halves(operation, x[half], numbers[half], out[half])
+    last, results = low.stop - 1, out[high]
+    combined = apply(OPERATIONS[operation].row, out[last], results)
+    _of_same(combined, results, numbers[high], numbers[last], out=results)
+
+
+def _length(x: Array) -> int:
+    """Returns the elements that an invocation scans."""
+    return part_length(x.size, tuning_of(x.runtime.device.physical).scan_part)
+
+
+def _is_large(x: Array, out: Array) -> bool:
+    """True if the launches of `_scan`, with numbers of segments and results of parts, take too many bindings."""
+    n_parts = -(-x.size // _length(x))
+    wide = n_parts * wide_float(out.dtype).itemsize
+    return bytes_exceed_reach(x, x.nbytes, 4 * x.size, wide, 4 * n_parts, out.nbytes)
+
+
 def _scan(operation: str, x: Array, numbers: Array, out: Array) -> None:
-    kernels, n = _kernels(operation), x.size
-    length = part_length(n, tuning_of(x.runtime.device.physical).scan_part)
+    kernels, n, length = _kernels(operation), x.size, _length(x)
     n_parts, wide = -(-n // length), wide_float(out.dtype)
     totals, before = (temporary(x.runtime, n_parts, wide) for _ in range(2))
     last_numbers = temporary(x.runtime, n_parts, np.int32)
