@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.torch.kernels import KERNELS, Kernel, exists, operator
+from vkcompute.torch.operands import require_on_device
 from vkcompute.torch.storage import copy_to, empty
 
 _dtype_errors: BoundedCache[tuple[Any, ...], Exception | None] = BoundedCache(1024)
@@ -120,12 +121,16 @@ def _copying(function: Kernel, outs: Sequence[str]) -> Kernel:
 
 
 def prepared(name: str, function: Kernel) -> Kernel:
-    """Returns a kernel that gives empty tensors for results their shapes, and refuses dtypes that PyTorch does."""
+    """Returns a kernel that gives empty tensors for results their shapes, and refuses what PyTorch does.
+
+    It refuses tensors for results of another device and of other dtypes.
+    """
     outs = [argument.name for argument in operator(name)._schema.arguments if argument.is_out]
     if not outs:
         return function
 
     def run(*args: Any, **named: Any) -> Any:
+        require_on_device(*map(named.get, outs))
         out = named.get(outs[0])  # not resized if it is an operand: PyTorch raises an error for another shape
         if isinstance(out, torch.Tensor) and not out.numel() and not any(out is value for value in args):
             _resize(name, args, named, outs)

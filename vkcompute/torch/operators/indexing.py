@@ -14,10 +14,18 @@ from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.arrays.functions import indexing, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
-from vkcompute.torch.errors import other_device
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import is_on_device, kernel
-from vkcompute.torch.operands import axis_of, elementwise, indices_of, number_of, operand, require_apart, require_dtype
+from vkcompute.torch.operands import (
+    axis_of,
+    elementwise,
+    indices_of,
+    number_of,
+    operand,
+    require_apart,
+    require_dtype,
+    require_on_device,
+)
 from vkcompute.torch.operators.decompositions import composed
 from vkcompute.torch.operators.scatters import index_sum, reduced
 from vkcompute.torch.storage import (
@@ -323,11 +331,9 @@ def nonzero_into(self: Any, *, out: Any) -> Any:
     """Computes the indices of the elements that are not zero, a row each."""
     if out.dtype != torch.int64:
         raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got {out.dtype}")
-    if not is_on_device(out):
-        raise other_device(out.device)
+    require_on_device(out)
     require_apart(out, self)
-    result = nonzero(self)
-    return copy_to(out, result)
+    return copy_to(out, nonzero(self))
 
 
 @kernel("masked_select")
