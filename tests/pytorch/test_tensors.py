@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -173,6 +176,39 @@ def test_a_seed_gives_the_same_numbers() -> None:
     assert torch.equal(torch.randn(3, device="vk").cpu(), first.cpu())
     one, other = (torch.rand(3, generator=torch.Generator("vk").manual_seed(5), device="vk") for _ in range(2))
     assert torch.equal(one.cpu(), other.cpu())
+
+
+DRAWS: dict[str, Callable[[torch.Generator], torch.Tensor]] = {
+    "randn": lambda g: torch.randn(3, generator=g, device="vk"),
+    "randperm": lambda g: torch.randperm(4, generator=g, device="vk"),
+    "normal_": lambda g: torch.ones(3, device="vk").normal_(generator=g),
+    "bernoulli": lambda g: torch.bernoulli(torch.full((9,), 0.5, device="vk"), generator=g),
+    "multinomial": lambda g: torch.multinomial(torch.ones(9, device="vk"), 3, generator=g),
+    "log_normal_": lambda g: torch.ones(3, device="vk").log_normal_(generator=g),
+    "cauchy_": lambda g: torch.ones(3, device="vk").cauchy_(generator=g),
+    "geometric_": lambda g: torch.ones(3, dtype=torch.int32, device="vk").geometric_(0.2, generator=g),
+    "rrelu": lambda g: torch.ops.aten.rrelu(-torch.ones(3, device="vk"), 0.1, 0.2, True, g),
+    "poisson": lambda g: torch.poisson(torch.ones(9, device="vk"), generator=g),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_generators_of_the_host_are_refused(name: str) -> None:
+    for generator in torch.Generator(), torch.default_generator:
+        with pytest.raises(RuntimeError, match="Expected a 'vk' device type for generator but found 'cpu'"):
+            DRAWS[name](generator)
+    one, other = (DRAWS[name](torch.Generator("vk").manual_seed(seed)).tolist() for seed in (5, 5))
+    assert one == other
+
+
+@pytest.mark.parametrize("kind", ["vk", "cpu"])
+def test_generators_are_copied(kind: str) -> None:
+    original = torch.Generator(kind).manual_seed(5)
+    torch.rand(3, generator=original, device=kind)
+    copies = original.clone_state(), copy.deepcopy(original), pickle.loads(pickle.dumps(original))
+    assert {(type(made), made.device.type) for made in copies} == {(torch.Generator, kind)}
+    draws = [torch.rand(3, generator=made, device=kind).cpu() for made in (original, *copies)]
+    assert all(torch.equal(draw, draws[0]) for draw in draws)
 
 
 def test_the_host_cannot_read_an_address() -> None:

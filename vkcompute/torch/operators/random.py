@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from vkcompute.torch import checks
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import name_of, operand
+from vkcompute.torch.operands import name_of, operand, require_floats
 from vkcompute.torch.storage import resize_to, runtime, store, wrap
 
 
@@ -101,6 +102,52 @@ def exponential(self: Any, lambd: float = 1, *, generator: Any = None) -> Any:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     rate = -1 / float(lambd)
     return _of_uniform(self, generator, lambda u: apply("multiply", apply("log1p", apply("negative", u)), rate))
+
+
+@kernel("log_normal_")
+def log_normal(self: Any, mean: float = 1, std: float = 2, *, generator: Any = None) -> Any:
+    """Fills with numbers whose logarithms are normally distributed."""
+    require_floats("log_normal", self)
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    if not self.numel():
+        return self
+    scaled = apply("multiply", _normal(self, generator), float(std))
+    return store(self, apply("exp", apply("add", scaled, float(mean))))
+
+
+@kernel("cauchy_")
+def cauchy(self: Any, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Any:
+    """Fills with numbers of Cauchy's distribution."""
+    if not self.is_floating_point():
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {name_of(self.dtype)}"
+        )
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+
+    def numbers(u: Array) -> Array:
+        tangents = apply("tan", apply("multiply", apply("subtract", u, 0.5), math.pi))
+        return apply("add", apply("multiply", tangents, float(sigma)), float(median))
+
+    return _of_uniform(self, generator, numbers)
+
+
+@kernel("geometric_")
+def geometric(self: Any, p: float, *, generator: Any = None) -> Any:
+    """Fills with the numbers of trials up to the first success."""
+    if self.dtype == torch.bool or self.is_complex():
+        require_floats("geometric", self)
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    scale = 1 / math.log1p(-p)
+
+    def numbers(u: Array) -> Array:
+        failures = apply("floor", apply("multiply", apply("log1p", apply("negative", u)), scale))
+        return apply("add", failures, 1)
+
+    return _of_uniform(self, generator, numbers)
 
 
 @kernel("bernoulli_.float")
@@ -228,7 +275,7 @@ def multinomial(self: Any, num_samples: int, replacement: bool = False, *, gener
 
 @kernel("rrelu_with_noise")
 def rrelu(
-    self: Any, noise: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False, *, generator: Any = None
+    self: Any, noise: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False, generator: Any = None
 ) -> Any:
     """Returns elements, negative ones times a random slope in training, else times the mean slope."""
     if not training:
