@@ -369,8 +369,23 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any) -> Any:
         return copy_to(out, tensors[0])
     axis = axis_of(dim, parts[0].dim())
     shape = list(parts[0].shape)
+    for number, tensor in enumerate(tensors):
+        if tensor.dim() != 1 or tensor.numel():
+            _require_beside(tensor, shape, axis, number)
     shape[axis] = sum(tensor.shape[axis] for tensor in parts)
     return store(out, _joined(tuple(shape), axis, *[_bits(tensor, out.dtype) for tensor in parts]))
+
+
+def _require_beside(tensor: Any, shape: Sequence[int], axis: int, number: int) -> None:
+    """Raises RuntimeError unless a tensor has a shape, except along an axis."""
+    if tensor.dim() != len(shape):
+        raise RuntimeError(f"Tensors must have same number of dimensions: got {len(shape)} and {tensor.dim()}")
+    for other, (wanted, given) in enumerate(zip(shape, tensor.shape, strict=True)):
+        if other != axis and wanted != given:
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {axis}. Expected size {wanted} but got size {given} "
+                f"for tensor number {number} in the list."
+            )
 
 
 @planned
