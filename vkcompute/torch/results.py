@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -193,9 +193,19 @@ def _zeros(tensor: Any) -> Any:
 
 def _resize(name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]) -> None:
     """Resizes tensors for results, if PyTorch knows the shapes without the elements; else the kernel does it."""
-    given, described_outs = tree_map_only(torch.Tensor, _described, (tuple(args), dict(named)))
+    given, described = tree_map_only(torch.Tensor, _described, (tuple(args), dict(named)))
     with contextlib.suppress(Exception):
-        operator(name)(*given, **described_outs)
-        for out in outs:
-            if named[out].shape != described_outs[out].shape:
-                named[out].resize_(described_outs[out].shape)
+        operator(name)(*given, **described)
+        resized = [out for out in outs if named[out].shape != described[out].shape]
+        for out in resized:
+            named[out].resize_(described[out].shape)
+        if resized == list(outs) and any(isinstance(x, torch.Tensor) and not x.is_contiguous() for x in given):
+            _order_axes(name, given, {key: x for key, x in described.items() if key not in outs}, map(named.get, outs))
+
+
+def _order_axes(name: str, given: Sequence[Any], others: Mapping[str, Any], outs: Iterable[Any]) -> None:
+    """Gives tensors the strides of an operator's new results, which those that PyTorch resizes on the CPU have, too."""
+    made = getattr(torch.ops.aten, name.partition(".")[0])(*given, **others)
+    for out, like in zip(outs, [made] if isinstance(made, torch.Tensor) else made, strict=True):
+        if out.shape == like.shape and out.stride() != like.stride():
+            out.as_strided_(like.shape, like.stride())

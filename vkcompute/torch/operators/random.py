@@ -175,7 +175,8 @@ def bernoulli_into(self: Any, *, generator: Any = None, out: Any) -> Any:
 @kernel("bernoulli")
 def bernoulli_new(self: Any, *, generator: Any = None) -> Any:
     """Returns ones of probabilities, and zeros."""
-    return bernoulli_of(torch.empty_like(self), self, generator=generator)
+    made = torch.empty_like(self, memory_format=torch.contiguous_format)
+    return bernoulli_of(made, self, generator=generator)
 
 
 @kernel("random_.from")
@@ -227,10 +228,11 @@ def dropout(input: Any, p: float, train: bool | None) -> Any:
     """Returns elements of which a share is 0, the others scaled, and the mask of the others."""
     if train is False or not input.numel() or p == 0:
         return input.clone(), torch.ones_like(input, dtype=torch.bool)
-    mask = wrap(apply("greater_equal", _uniform(input, None), float(p)))
+    drawn = apply("greater_equal", _uniform(input, None), float(p))
+    mask = store(torch.empty_like(input, dtype=torch.bool), drawn)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     kept = where(operand(mask), operand(input), 0)
-    return wrap(apply("multiply", kept, float(scale)), input.dtype), mask
+    return store(torch.empty_like(input), apply("multiply", kept, float(scale))), mask
 
 
 @kernel("native_dropout_backward")
@@ -238,7 +240,7 @@ def dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     """Returns the gradient of dropout; of integers, in the default dtype, as on the CPU."""
     dtype = torch.result_type(grad_output, float(scale))
     kept = where(operand(mask), operand(grad_output, computed(dtype)), 0)
-    return wrap(apply("multiply", kept, float(scale)), dtype)
+    return store(torch.empty_like(grad_output, dtype=dtype), apply("multiply", kept, float(scale)))
 
 
 def _require_sampled(weights: Any, n: int, replacement: bool) -> None:
