@@ -72,3 +72,27 @@ def test_draws_have_the_moments_of_their_distribution(make: Any) -> None:
 def test_draws_refuse_impossible_parameters() -> None:
     with pytest.raises(RuntimeError, match="non-negative"):
         torch.poisson(torch.tensor([-1.0], device="vk"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32, torch.bool], ids=str)
+@pytest.mark.parametrize(
+    ("name", "parameters", "refused"),
+    [("log_normal_", (0.5, 0.7), (0, 0)), ("cauchy_", (1, 2), (0, -1)), ("geometric_", (0.2,), (1,))],
+)
+def test_skewed_draws(name: str, parameters: Any, refused: Any, dtype: torch.dtype) -> None:
+    torch.manual_seed(1)
+
+    def quantiles(device: str) -> torch.Tensor | str:
+        try:
+            x = getattr(torch.empty(40_000, dtype=dtype, device=device), name)(*parameters).cpu()
+        except RuntimeError as error:
+            return type(error).__name__
+        return torch.quantile(x.double(), torch.tensor([0.1, 0.3, 0.5, 0.7, 0.9], dtype=torch.float64))
+
+    host, device = quantiles("cpu"), quantiles("vk")
+    if isinstance(host, str) or isinstance(device, str):
+        assert device == host
+    else:
+        torch.testing.assert_close(device, host, rtol=0.06, atol=0.06)
+        with pytest.raises(RuntimeError, match=f"{name} expects"):
+            getattr(torch.empty(3, dtype=dtype, device="vk"), name)(*refused)

@@ -462,6 +462,26 @@ def test_tensors_for_results_get_their_shape(name: str, length: int) -> None:
         assert [str(x.message)[:100] for x in caught] == [str(x.message)[:100] for x in expected]
 
 
+OF_NOTHING: dict[str, Callable[..., Any]] = {
+    "clamp_max": lambda x, out: torch.clamp_max(x, 1, out=out), "lgamma": lambda x, out: torch.lgamma(x, out=out),
+    "angle": lambda x, out: torch.angle(x, out=out), "sum": lambda x, out: torch.sum(x, 0, out=out),
+    "nanmedian": lambda x, out: torch.nanmedian(x, 1, out=(out, out.long())),
+    "bernoulli": lambda x, out: torch.bernoulli(x, out=out),
+    "inverse": lambda x, out: torch.linalg.inv(x[:, :0], out=out),  # which the host computes
+    "solution": lambda x, out: torch.linalg.lstsq(x[None, :, :2], x[None], out=(out, out, out.long(), out)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", [*INTO.values(), *OF_NOTHING.values()], ids=[*INTO, *OF_NOTHING])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 4)], ids=str)
+def test_tensors_of_another_device_for_results_are_refused(function: Callable[..., Any], shape: tuple[int]) -> None:
+    x = torch.ones(0, 4, device="vk") if function in OF_NOTHING.values() else _a(3, 4).to("vk")
+    out = torch.empty(shape)
+    with pytest.raises(RuntimeError, match=r"two devices, vk:0 and cpu!|expected device vk:0|have the correct device"):
+        function(x, out)  # PyTorch checks some itself, and has resized that of `stack` before the device is asked
+    assert out.shape == shape or function is INTO["stack"]
+
+
 def test_functions_of_reals_into_complex_numbers_are_real() -> None:
     x = torch.tensor([-4.0, 0.0, 4.0])
     for function in torch.sqrt, torch.reciprocal, torch.log:

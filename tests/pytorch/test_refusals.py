@@ -136,6 +136,8 @@ REFUSED: dict[str, Call] = {
             "a histogram": lambda t, out: torch.histc(t, 4, out=out),
         }.items()
     },
+    "rows of other lengths": lambda t: torch.cat([t, t[:, :1]], out=t.new_empty(0)),
+    "rows beside a vector": lambda t: torch.cat([t, t[0]], out=t.new_empty(0)),
     "a product of two dtypes": lambda t: torch.mm(t, t.t().double()),
     **{
         f"itself for {name}": lambda t, f=f: f(t.view(-1), _zeros(t.view(-1)))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -173,6 +177,76 @@ def test_a_seed_gives_the_same_numbers() -> None:
     assert torch.equal(torch.randn(3, device="vk").cpu(), first.cpu())
     one, other = (torch.rand(3, generator=torch.Generator("vk").manual_seed(5), device="vk") for _ in range(2))
     assert torch.equal(one.cpu(), other.cpu())
+
+
+def _into(function: Callable[..., torch.Tensor], *args: Any) -> torch.Tensor:
+    """Returns a tensor without elements that a function has resized for its result."""
+    return function(*args, out=args[0].new_empty(0))
+
+
+ORDERED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "complex": torch.complex,
+    "polar": torch.polar,
+    "logical_and": torch.logical_and,
+    "logical_not": lambda x, y: torch.logical_not(x),
+    "dropout": lambda x, y: torch.nn.functional.dropout(x, 0.5),
+    "bernoulli": lambda x, y: torch.bernoulli(x),
+    "entropy": lambda x, y: torch.nn.functional.binary_cross_entropy(x, y, reduction="none"),
+    "huber_loss": lambda x, y: torch.nn.functional.huber_loss(x, y, reduction="none"),
+    "a sum": lambda x, y: _into(torch.add, x, y),
+    "an exponential": lambda x, y: _into(torch.exp, x),
+    "an activation": lambda x, y: _into(torch._C._nn.gelu, x),
+    "a part of a matrix": lambda x, y: _into(torch.tril, x),
+    "sums": lambda x, y: _into(torch.cumsum, x, 0),
+    "indices": lambda x, y: torch.sort(x, 0, out=(x.new_empty(0), x.new_empty(0).long()))[1],
+    "of nothing": lambda x, y: torch.add(x[:0], y[:0], out=x.new_empty(0, 3)[:, :0]),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_results_have_the_strides_of_the_cpu(name: str) -> None:
+    x = torch.rand(4, 5)
+    for a in x, x.t().contiguous().t(), x[:, ::2]:
+        for b in x[:, : a.shape[1]], x[:, : a.shape[1]].t().contiguous().t():
+            pairs = [[t if kind == "cpu" else torch.empty_strided(t.shape, t.stride(), device=kind).copy_(t)
+                      for t in (a, b)] for kind in ("cpu", "vk")]  # fmt: skip
+            host, device = (ORDERED[name](*pair) for pair in pairs)
+            assert (device.shape, device.stride()) == (host.shape, host.stride())
+            if name not in ("dropout", "bernoulli"):
+                torch.testing.assert_close(device.cpu(), host)
+
+
+DRAWS: dict[str, Callable[[torch.Generator], torch.Tensor]] = {
+    "randn": lambda g: torch.randn(3, generator=g, device="vk"),
+    "randperm": lambda g: torch.randperm(4, generator=g, device="vk"),
+    "normal_": lambda g: torch.ones(3, device="vk").normal_(generator=g),
+    "bernoulli": lambda g: torch.bernoulli(torch.full((9,), 0.5, device="vk"), generator=g),
+    "multinomial": lambda g: torch.multinomial(torch.ones(9, device="vk"), 3, generator=g),
+    "log_normal_": lambda g: torch.ones(3, device="vk").log_normal_(generator=g),
+    "cauchy_": lambda g: torch.ones(3, device="vk").cauchy_(generator=g),
+    "geometric_": lambda g: torch.ones(3, dtype=torch.int32, device="vk").geometric_(0.2, generator=g),
+    "rrelu": lambda g: torch.ops.aten.rrelu(-torch.ones(3, device="vk"), 0.1, 0.2, True, g),
+    "poisson": lambda g: torch.poisson(torch.ones(9, device="vk"), generator=g),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_generators_of_the_host_are_refused(name: str) -> None:
+    for generator in torch.Generator(), torch.default_generator:
+        with pytest.raises(RuntimeError, match="Expected a 'vk' device type for generator but found 'cpu'"):
+            DRAWS[name](generator)
+    one, other = (DRAWS[name](torch.Generator("vk").manual_seed(seed)).tolist() for seed in (5, 5))
+    assert one == other
+
+
+@pytest.mark.parametrize("kind", ["vk", "cpu"])
+def test_generators_are_copied(kind: str) -> None:
+    original = torch.Generator(kind).manual_seed(5)
+    torch.rand(3, generator=original, device=kind)
+    copies = original.clone_state(), copy.deepcopy(original), pickle.loads(pickle.dumps(original))
+    assert {(type(made), made.device.type) for made in copies} == {(torch.Generator, kind)}
+    draws = [torch.rand(3, generator=made, device=kind).cpu() for made in (original, *copies)]
+    assert all(torch.equal(draw, draws[0]) for draw in draws)
 
 
 def test_the_host_cannot_read_an_address() -> None:

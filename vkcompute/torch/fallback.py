@@ -12,6 +12,7 @@ from vkcompute.torch.element_types import array_dtype
 from vkcompute.torch.errors import FallbackWarning, other_device
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import COUNTS, DEVICE_NAME, is_on_device
+from vkcompute.torch.operands import require_on_device
 from vkcompute.torch.storage import Memory, empty, n_elements, new_storage, set_storage
 
 _VARIABLE = "VKCOMPUTE_TORCH_FALLBACK"
@@ -22,12 +23,13 @@ def fall_back(operator: Any, *args: Any, **named: Any) -> Any:
 
     Raises:
         NotImplementedError: the environment's VKCOMPUTE_TORCH_FALLBACK is "error".
-        RuntimeError: a tensor with axes is on another device.
+        RuntimeError: a tensor with axes, or one for results, is on another device.
     """
     schema = operator._schema
     if _is_view(schema):
         return _view(operator, args, named)
     _require_one_device(args)
+    require_on_device(*[named.get(argument.name) for argument in schema.arguments if argument.is_out])
     _report(str(operator))
     given = _Copies()
     host_args = [given.to_host(value) for value in args]

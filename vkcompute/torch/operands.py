@@ -102,6 +102,13 @@ def _store(out: Any, compute: Callable[..., Any], arrays: list[Any], dtype: Any)
     store(out, result, fresh=id(result) not in map(id, arrays))
 
 
+def require_on_device(*outs: Any) -> None:
+    """Raises RuntimeError if a tensor for results is on another device, even one without axes or elements."""
+    for out in outs:
+        if isinstance(out, torch.Tensor) and not is_on_device(out):
+            raise other_device(out.device)
+
+
 def require_cast(dtype: Any, out: Any) -> None:
     """Raises RuntimeError if a tensor for results of a dtype has elements of a narrower kind: integers for floats."""
     if not torch.can_cast(dtype, out.dtype):

@@ -13,6 +13,7 @@ import torch
 from vkcompute.torch import profiling, triton_package
 from vkcompute.torch.device_guard import Engine
 from vkcompute.torch.errors import NoNestedTensorsError, warn_once
+from vkcompute.torch.generator import OF_DEVICE
 from vkcompute.torch.imports import after_import
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
 
@@ -374,6 +375,8 @@ def _generator_class(original: Any) -> Any:
         def __new__(cls, device: Any = "cpu") -> Any:
             made = original.__new__(cls, "cpu" if _is_device(device) else device)
             made._is_vk = _is_device(device)
+            if made._is_vk:
+                OF_DEVICE[made._cdata] = made
             return made
 
         def __init__(self, device: Any = "cpu") -> None:
@@ -384,6 +387,16 @@ def _generator_class(original: Any) -> Any:
             """The device for whose operators it is made."""
             return torch.device(min(DEVICE_TYPES), 0) if self._is_vk else super().device
 
+        def clone_state(self) -> Any:
+            """Returns another generator for the device, with the same state."""
+            return type(self)(self.device).set_state(self.get_state())
+
+        def __reduce__(self) -> Any:
+            """Returns what copies of it, and pickled ones, are made of."""
+            make, _, *state = super().__reduce__()
+            return make, (self.device,), *state
+
+    Generator.__module__, Generator.__qualname__ = "torch", "Generator"  # for pickle
     return Generator
 
 

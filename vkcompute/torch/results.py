@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.torch.kernels import KERNELS, Kernel, exists, operator
+from vkcompute.torch.operands import require_on_device
 from vkcompute.torch.storage import copy_to, empty
 
 _dtype_errors: BoundedCache[tuple[Any, ...], Exception | None] = BoundedCache(1024)
@@ -120,12 +121,16 @@ def _copying(function: Kernel, outs: Sequence[str]) -> Kernel:
 
 
 def prepared(name: str, function: Kernel) -> Kernel:
-    """Returns a kernel that gives empty tensors for results their shapes, and refuses dtypes that PyTorch does."""
+    """Returns a kernel that gives empty tensors for results their shapes, and refuses what PyTorch does.
+
+    It refuses tensors for results of another device and of other dtypes.
+    """
     outs = [argument.name for argument in operator(name)._schema.arguments if argument.is_out]
     if not outs:
         return function
 
     def run(*args: Any, **named: Any) -> Any:
+        require_on_device(*map(named.get, outs))
         out = named.get(outs[0])  # not resized if it is an operand: PyTorch raises an error for another shape
         if isinstance(out, torch.Tensor) and not out.numel() and not any(out is value for value in args):
             _resize(name, args, named, outs)
@@ -188,9 +193,19 @@ def _zeros(tensor: Any) -> Any:
 
 def _resize(name: str, args: Sequence[Any], named: Mapping[str, Any], outs: Sequence[str]) -> None:
     """Resizes tensors for results, if PyTorch knows the shapes without the elements; else the kernel does it."""
-    given, described_outs = tree_map_only(torch.Tensor, _described, (tuple(args), dict(named)))
+    given, described = tree_map_only(torch.Tensor, _described, (tuple(args), dict(named)))
     with contextlib.suppress(Exception):
-        operator(name)(*given, **described_outs)
-        for out in outs:
-            if named[out].shape != described_outs[out].shape:
-                named[out].resize_(described_outs[out].shape)
+        operator(name)(*given, **described)
+        resized = [out for out in outs if named[out].shape != described[out].shape]
+        for out in resized:
+            named[out].resize_(described[out].shape)
+        if resized == list(outs) and any(isinstance(x, torch.Tensor) and not x.is_contiguous() for x in given):
+            _order_axes(name, given, {key: x for key, x in described.items() if key not in outs}, map(named.get, outs))
+
+
+def _order_axes(name: str, given: Sequence[Any], others: Mapping[str, Any], outs: Iterable[Any]) -> None:
+    """Gives tensors the strides of an operator's new results, which those that PyTorch resizes on the CPU have, too."""
+    made = getattr(torch.ops.aten, name.partition(".")[0])(*given, **others)
+    for out, like in zip(outs, [made] if isinstance(made, torch.Tensor) else made, strict=True):
+        if out.shape == like.shape and out.stride() != like.stride():
+            out.as_strided_(like.shape, like.stride())

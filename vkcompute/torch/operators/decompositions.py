@@ -32,7 +32,7 @@ _NAMES = (
     "linalg_cross.out nan_to_num.out nansum norm.out renorm.out round.decimals_out rsub.Tensor special_entr.out "
     "special_xlog1py.out take trace "
     # random numbers
-    "cauchy_ geometric_ log_normal_ normal.Tensor_float normal.Tensor_Tensor normal.float_Tensor"
+    "normal.Tensor_float normal.Tensor_Tensor normal.float_Tensor"
 ).split()
 
 _IN_PLACE = {

@@ -14,10 +14,18 @@ from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.arrays.functions import indexing, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
-from vkcompute.torch.errors import other_device
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import is_on_device, kernel
-from vkcompute.torch.operands import axis_of, elementwise, indices_of, number_of, operand, require_apart, require_dtype
+from vkcompute.torch.operands import (
+    axis_of,
+    elementwise,
+    indices_of,
+    number_of,
+    operand,
+    require_apart,
+    require_dtype,
+    require_on_device,
+)
 from vkcompute.torch.operators.decompositions import composed
 from vkcompute.torch.operators.scatters import index_sum, reduced
 from vkcompute.torch.storage import (
@@ -323,11 +331,9 @@ def nonzero_into(self: Any, *, out: Any) -> Any:
     """Computes the indices of the elements that are not zero, a row each."""
     if out.dtype != torch.int64:
         raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got {out.dtype}")
-    if not is_on_device(out):
-        raise other_device(out.device)
+    require_on_device(out)
     require_apart(out, self)
-    result = nonzero(self)
-    return copy_to(out, result)
+    return copy_to(out, nonzero(self))
 
 
 @kernel("masked_select")
@@ -363,8 +369,23 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any) -> Any:
         return copy_to(out, tensors[0])
     axis = axis_of(dim, parts[0].dim())
     shape = list(parts[0].shape)
+    for number, tensor in enumerate(tensors):
+        if tensor.dim() != 1 or tensor.numel():
+            _require_beside(tensor, shape, axis, number)
     shape[axis] = sum(tensor.shape[axis] for tensor in parts)
     return store(out, _joined(tuple(shape), axis, *[_bits(tensor, out.dtype) for tensor in parts]))
+
+
+def _require_beside(tensor: Any, shape: Sequence[int], axis: int, number: int) -> None:
+    """Raises RuntimeError unless a tensor has a shape, except along an axis."""
+    if tensor.dim() != len(shape):
+        raise RuntimeError(f"Tensors must have same number of dimensions: got {len(shape)} and {tensor.dim()}")
+    for other, (wanted, given) in enumerate(zip(shape, tensor.shape, strict=True)):
+        if other != axis and wanted != given:
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {axis}. Expected size {wanted} but got size {given} "
+                f"for tensor number {number} in the list."
+            )
 
 
 @planned

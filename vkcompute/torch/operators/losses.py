@@ -15,7 +15,7 @@ from vkcompute.torch import checks
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, name_of, operand
-from vkcompute.torch.storage import copy_to, runtime, store, wrap
+from vkcompute.torch.storage import copy_to, runtime, store
 
 _MEAN, _SUM = 1, 2  # at::Reduction
 
@@ -148,8 +148,8 @@ def mse_loss_backward(grad_output: Any, self: Any, target: Any, reduction: int, 
 @kernel("binary_cross_entropy")
 def binary_cross_entropy(self: Any, target: Any, weight: Any = None, reduction: int = _MEAN) -> Any:
     """Returns -(y * log(x) + (1 - y) * log(1 - x)), with logarithms of at least -100."""
-    x = wrap(checks.probabilities(operand(self)))
-    losses = (target - 1) * torch.log1p(-x).clamp_min(-100) - target * torch.log(x).clamp_min(-100)
+    x = store(torch.empty_like(self), checks.probabilities(operand(self)))
+    losses = torch.log1p(-x).clamp_min(-100) * (target - 1) - torch.log(x).clamp_min(-100) * target
     return _reduced(losses if weight is None else losses * weight, reduction)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from vkcompute.torch import checks
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import name_of, operand
+from vkcompute.torch.operands import name_of, operand, require_floats
 from vkcompute.torch.storage import resize_to, runtime, store, wrap
 
 
@@ -103,6 +104,52 @@ def exponential(self: Any, lambd: float = 1, *, generator: Any = None) -> Any:
     return _of_uniform(self, generator, lambda u: apply("multiply", apply("log1p", apply("negative", u)), rate))
 
 
+@kernel("log_normal_")
+def log_normal(self: Any, mean: float = 1, std: float = 2, *, generator: Any = None) -> Any:
+    """Fills with numbers whose logarithms are normally distributed."""
+    require_floats("log_normal", self)
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    if not self.numel():
+        return self
+    scaled = apply("multiply", _normal(self, generator), float(std))
+    return store(self, apply("exp", apply("add", scaled, float(mean))))
+
+
+@kernel("cauchy_")
+def cauchy(self: Any, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Any:
+    """Fills with numbers of Cauchy's distribution."""
+    if not self.is_floating_point():
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {name_of(self.dtype)}"
+        )
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+
+    def numbers(u: Array) -> Array:
+        tangents = apply("tan", apply("multiply", apply("subtract", u, 0.5), math.pi))
+        return apply("add", apply("multiply", tangents, float(sigma)), float(median))
+
+    return _of_uniform(self, generator, numbers)
+
+
+@kernel("geometric_")
+def geometric(self: Any, p: float, *, generator: Any = None) -> Any:
+    """Fills with the numbers of trials up to the first success."""
+    if self.dtype == torch.bool or self.is_complex():
+        require_floats("geometric", self)
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    scale = 1 / math.log1p(-p)
+
+    def numbers(u: Array) -> Array:
+        failures = apply("floor", apply("multiply", apply("log1p", apply("negative", u)), scale))
+        return apply("add", failures, 1)
+
+    return _of_uniform(self, generator, numbers)
+
+
 @kernel("bernoulli_.float")
 def bernoulli(self: Any, p: float = 0.5, *, generator: Any = None) -> Any:
     """Fills with ones of a probability, and zeros."""
@@ -128,7 +175,8 @@ def bernoulli_into(self: Any, *, generator: Any = None, out: Any) -> Any:
 @kernel("bernoulli")
 def bernoulli_new(self: Any, *, generator: Any = None) -> Any:
     """Returns ones of probabilities, and zeros."""
-    return bernoulli_of(torch.empty_like(self), self, generator=generator)
+    made = torch.empty_like(self, memory_format=torch.contiguous_format)
+    return bernoulli_of(made, self, generator=generator)
 
 
 @kernel("random_.from")
@@ -180,10 +228,11 @@ def dropout(input: Any, p: float, train: bool | None) -> Any:
     """Returns elements of which a share is 0, the others scaled, and the mask of the others."""
     if train is False or not input.numel() or p == 0:
         return input.clone(), torch.ones_like(input, dtype=torch.bool)
-    mask = wrap(apply("greater_equal", _uniform(input, None), float(p)))
+    drawn = apply("greater_equal", _uniform(input, None), float(p))
+    mask = store(torch.empty_like(input, dtype=torch.bool), drawn)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     kept = where(operand(mask), operand(input), 0)
-    return wrap(apply("multiply", kept, float(scale)), input.dtype), mask
+    return store(torch.empty_like(input), apply("multiply", kept, float(scale))), mask
 
 
 @kernel("native_dropout_backward")
@@ -191,7 +240,7 @@ def dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     """Returns the gradient of dropout; of integers, in the default dtype, as on the CPU."""
     dtype = torch.result_type(grad_output, float(scale))
     kept = where(operand(mask), operand(grad_output, computed(dtype)), 0)
-    return wrap(apply("multiply", kept, float(scale)), dtype)
+    return store(torch.empty_like(grad_output, dtype=dtype), apply("multiply", kept, float(scale)))
 
 
 def _require_sampled(weights: Any, n: int, replacement: bool) -> None:
@@ -228,7 +277,7 @@ def multinomial(self: Any, num_samples: int, replacement: bool = False, *, gener
 
 @kernel("rrelu_with_noise")
 def rrelu(
-    self: Any, noise: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False, *, generator: Any = None
+    self: Any, noise: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False, generator: Any = None
 ) -> Any:
     """Returns elements, negative ones times a random slope in training, else times the mean slope."""
     if not training:
