@@ -12,7 +12,7 @@ from runtimes import needs_bindings, open_runtime
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import fft, gather, scans, segments, selection, sorting
+from vkcompute.arrays.algorithms import fft, gather, order_statistics, scans, segments, selection, sorting
 from vkcompute.arrays.functions import indexing, reductions
 
 LIMIT = 4096
@@ -138,6 +138,29 @@ def test_functions_reach_beyond_the_bindings_of_a_launch(poor: vc.Runtime, name:
         np.testing.assert_array_equal(result, expected)
     else:
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
+
+
+_RANKED: dict[str, Callable[[Any, Any], Any]] = {
+    "partition": lambda xp, x: xp.sort(xp.partition(x, 30)[:30]),
+    "argpartition": lambda xp, x: xp.sort(xp.argpartition(x, 30)[:30]),
+    "median": lambda xp, x: xp.median(x),
+    "medians of rows": lambda xp, x: xp.median(x.reshape(3, -1), axis=1),
+    "medians of short rows": lambda xp, x: xp.median(x.reshape(-1, 3), axis=1),
+    "quantiles of columns": lambda xp, x: xp.quantile(x.reshape(-1, 3), 0.3, axis=0),
+}
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("n", [90, 300, 900, 1500, 6000])
+@pytest.mark.parametrize("name", _RANKED)
+def test_ranks_beyond_the_bindings_of_a_launch(
+    poor: vc.Runtime, monkeypatch: pytest.MonkeyPatch, name: str, n: int
+) -> None:
+    """Elements are selected where launches reach them, and sorted where they do not."""
+    monkeypatch.setattr(order_statistics, "_FEWEST", 2)
+    monkeypatch.setattr(order_statistics, "_SHORTEST_ROW", 2)
+    x = np.random.default_rng(n).permutation(n).astype(np.float32)
+    np.testing.assert_allclose(_RANKED[name](vnp, poor.array(x)).numpy(), _RANKED[name](np, x), rtol=1e-6)
 
 
 _DRAWN: dict[str, Callable[[Any, Any, Any], Any]] = {

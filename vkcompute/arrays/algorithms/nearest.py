@@ -194,10 +194,8 @@ def _store_merged(points: Array, queries: Array, k: int, indices: Array) -> Arra
     lengths = [min(k, half.stop - half.start) for half in parts]
     squares, numbers = (temporary(runtime, (n, sum(lengths)), dtype) for dtype in (points.dtype, np.int32))
     for half, length, first in zip(parts, lengths, (0, lengths[0]), strict=True):
-        plan, mine = (
-            _planned(half.stop - half.start, n, points.shape[1], length),
-            temporary(runtime, (n, length), np.int32),
-        )
+        plan = _planned(half.stop - half.start, n, points.shape[1], length)
+        mine = temporary(runtime, (n, length), np.int32)
         copy_into(_store_reached(points[half], queries, plan, mine), squares[:, first : first + length])
         add(mine, half.start, out=numbers[:, first : first + length])
     least, positions = topk(squares, k, 1, largest=False)

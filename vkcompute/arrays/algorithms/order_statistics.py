@@ -14,6 +14,7 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce
 from vkcompute.arrays.algorithms.lines import contiguous, launch, part_length
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.sort_keys import FORMS, Word, key_of, number_words
 from vkcompute.arrays.algorithms.sorting import sort
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -119,9 +120,28 @@ def elements_at(x: Array, ranks: Iterable[int]) -> dict[int, Array]:
 
 
 def is_selected(x: Array, n_places: int) -> bool:
-    """True if selecting elements at some ranks of rows along the last axis takes less time than sorting."""
+    """True if selecting elements at some ranks of rows along the last axis takes less time than sorting.
+
+    False, too, where a launch does not reach all elements: sorts take parts.
+    """
     is_word = x.dtype.itemsize == 4 and x.dtype.kind in "iuf"
-    return is_word and n_places <= _MOST_SELECTED and x.size >= _FEWEST and x.shape[-1] >= _SHORTEST_ROW
+    is_few = n_places <= _MOST_SELECTED and x.size >= _FEWEST and x.shape[-1] >= _SHORTEST_ROW
+    return is_word and is_few and not _is_large(x)
+
+
+def _is_large(x: Array) -> bool:
+    """True if a launch of `selected_keys` takes too many bindings."""
+    n_digits, n = 1 << tuning_of(x.runtime.device.physical).digit_bits, x.shape[-1]
+    row_bytes, n_parts = 4 * (x.size // n), _parts(x, n)[1]
+    return bytes_exceed_reach(x, x.nbytes, row_bytes, row_bytes * n_parts * n_digits) or bytes_exceed_reach(
+        x, row_bytes * n_digits, *[row_bytes] * 3
+    )
+
+
+def _parts(x: Array, n: int) -> tuple[int, int]:
+    """Returns the length of the parts of rows of n elements, and how many a row has."""
+    length = part_length(x.size, _PARTS * tuning_of(x.runtime.device.physical).radix_part)
+    return length, -(-n // length)
 
 
 class Selection(NamedTuple):
@@ -144,9 +164,7 @@ class Selection(NamedTuple):
 def selected_keys(word: Word, n: int, rank: int) -> Selection:
     """Selects the key at a rank of each row of n numbers of 32 bits."""
     runtime, n_rows = word.keys.runtime, word.keys.size // n
-    tuning = tuning_of(runtime.device.physical)
-    length, digit_bits = part_length(word.keys.size, _PARTS * tuning.radix_part), tuning.digit_bits
-    n_parts = -(-n // length)
+    digit_bits, (length, n_parts) = tuning_of(runtime.device.physical).digit_bits, _parts(word.keys, n)
     n_items, n_digits = n_rows * n_parts, 1 << digit_bits
     keys = temporary(runtime, n_rows, np.uint32).fill(0)
     ranks, n_equal = temporary(runtime, n_rows, np.int32).fill(rank), temporary(runtime, n_rows, np.int32)

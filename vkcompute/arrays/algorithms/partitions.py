@@ -12,6 +12,7 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.lines import axis_of, contiguous, flat, launch, part_length
 from vkcompute.arrays.algorithms.order_statistics import is_selected, selected_keys
+from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.sort_keys import Word, key_of, number_words
 from vkcompute.arrays.algorithms.sorting import argsort, axis_last, axis_moved_back, sort, store_in_rows
@@ -64,14 +65,27 @@ def _move_sides(
 
 def _store_sides(word: Word, pivots: Array, n: int, out: Array, *, is_order: bool) -> None:
     """Stores rows of n elements, or their indices, as uint32: the smaller ones, the equal ones, the greater ones."""
-    x = word.keys
-    length = part_length(x.size, tuning_of(x.runtime.device.physical).selection_part)
-    n_parts = -(-n // length)
+    x, (length, n_parts) = word.keys, _parts(word.keys, n)
     n_items = x.size // n * n_parts
     counts = temporary(x.runtime, n_items * _SIDES, np.int32)
     launch(_count_sides, n_items, x, pivots, counts, n_items, n, n_parts, length, word.form)
     offsets = cumulative(counts, "sum", 0, np.int32, include_initial=True)
     launch(_move_sides, n_items, x, pivots, offsets, out, n_items, n, n_parts, length, word.form, int(is_order))
+
+
+def _parts(x: Array, n: int) -> tuple[int, int]:
+    """Returns the length of the parts of rows of n elements, and how many a row has."""
+    length = part_length(x.size, tuning_of(x.runtime.device.physical).selection_part)
+    return length, -(-n // length)
+
+
+def _is_divided(rows: Array) -> bool:
+    """True if rows are divided around an element; False if they are sorted, as where a launch does not reach them."""
+    if not is_selected(rows, 1):
+        return False
+    n_rows = rows.size // rows.shape[-1]
+    n_offsets = n_rows * _parts(rows, rows.shape[-1])[1] * _SIDES + 1
+    return not bytes_exceed_reach(rows, rows.nbytes, 4 * n_rows, 4 * n_offsets, rows.nbytes)
 
 
 def partition(x: Array, ranks: list[int], axis: int | None) -> Array:
@@ -84,7 +98,7 @@ def partition(x: Array, ranks: list[int], axis: int | None) -> Array:
     """
     x, axis = _along("partition", x, axis)
     rows = axis_last(x, axis)
-    if len(ranks) != 1 or not is_selected(rows, 1):
+    if len(ranks) != 1 or not _is_divided(rows):
         return sort(x, axis)
     out = empty_result(x.runtime, rows.shape, x.dtype)
     _store_divided(rows, ranks[0], out.reshape(-1).view(np.uint32), is_order=False)
@@ -95,7 +109,7 @@ def argpartition(x: Array, ranks: list[int], axis: int | None) -> Array:
     """Returns the indices of the elements of `partition`."""
     x, axis = _along("argpartition", x, axis)
     rows = axis_last(x, axis)
-    if len(ranks) != 1 or not is_selected(rows, 1):
+    if len(ranks) != 1 or not _is_divided(rows):
         return argsort(x, axis)
     order = temporary(x.runtime, rows.shape, np.uint32)
     _store_divided(rows, ranks[0], order.reshape(-1), is_order=True)
