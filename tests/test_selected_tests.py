@@ -60,14 +60,14 @@ def chosen(*changed: str) -> set[str]:
     ("changed", "needed", "left_out"),
     [
         ("vkcompute/nn/linear.py", "tests/nn/test_linear.py", "tests/cli/test_cli_info.py"),
-        ("vkcompute/arrays/algorithms/sorting.py", "tests/arrays/test_sorting.py", "tests/core/test_vk.py"),
+        ("vkcompute/arrays/algorithms/joining.py", "tests/arrays/test_rows.py", "tests/core/test_vk.py"),
         (
-            "vkcompute/arrays/functions/products.py",
-            "tests/nn/test_linear.py",
+            "vkcompute/nn/normalization.py",
+            "tests/pytorch/test_operators.py",
             "tests/spirv/test_spirv_module.py",
-        ),  # nn imports it
+        ),  # the device of PyTorch imports it
         ("vkcompute/pipelines/multiply.py", "tests/cli/test_cli_multiply.py", "tests/ir/test_ir_random.py"),
-        ("vkcompute/jit/elementwise/reduction.py", "tests/jit/test_reductions.py", "tests/core/test_vk.py"),
+        ("vkcompute/arrays/algorithms/nearest.py", "tests/arrays/test_nearest_points.py", "tests/core/test_vk.py"),
         ("tests/jit/host.py", "tests/jit/test_types.py", "tests/nn/test_linear.py"),
         ("tests/jit/conftest.py", "tests/jit/test_types.py", "tests/nn/test_linear.py"),
         ("examples/kmeans.py", "tests/test_examples.py", "tests/nn/test_linear.py"),
