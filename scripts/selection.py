@@ -26,7 +26,7 @@ RECORD = ROOT / "tests/complete_run.json"
 SHARE = 4
 """One of so many tests runs, in files that are not chosen in full; where all files are, one of so many cases."""
 MOST = 0.35
-"""Where a larger part of the test files depends on what changed, all run, and their cases rotate, which takes less time."""
+"""Where a larger part of the test files depends on what changed, all run, and their cases rotate: that is less."""
 ROTATING = "rotates"
 """The marker of costly tests."""
 
