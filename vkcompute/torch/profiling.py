@@ -13,6 +13,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.autograd.profiler_util import FunctionEvent
 
+from vkcompute import disk
 from vkcompute.torch.device_module import runtime
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES
 
@@ -156,4 +157,5 @@ def _add_to_file(path: Path, tasks: Sequence[Any]) -> None:
     for task in tasks:
         named = {"ph": "X", "cat": "kernel", "name": task.name, "pid": DEVICE_NAME, "tid": task.queue}
         trace["traceEvents"].append(named | {"ts": (task.start_ns + shift_ns) / 1000, "dur": task.ns / 1000})
-    path.write_text(json.dumps(trace), encoding="utf-8")
+    with disk.replacing(path) as temporary:
+        temporary.write_text(json.dumps(trace), encoding="utf-8")
