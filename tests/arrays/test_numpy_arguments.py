@@ -99,10 +99,19 @@ def test_a_variance_of_an_infinite_number_is_nan(gpu: vc.Runtime) -> None:
     assert vnp.nanvar(gpu.array(_NUMBERS[0]), correction=1).item() == 2
 
 
-@pytest.mark.parametrize("name", ["nanmean", "nanvar", "nanstd", "var", "std"])
-def test_means_and_variances_are_floats(gpu: vc.Runtime, name: str) -> None:
+@pytest.mark.parametrize("name", ["nanvar", "nanstd", "var", "std"])
+def test_variances_are_floats(gpu: vc.Runtime, name: str) -> None:
     with pytest.raises(TypeError, match="of a float dtype; got dtype=int32"):
         getattr(vnp, name)(gpu.array(np.arange(3, dtype=np.int32)), dtype=np.int32)
+
+
+def test_means_of_integers_may_be_integers(gpu: vc.Runtime) -> None:
+    x = np.array([1, 2, 5], np.int32)
+    for name in ("mean", "nanmean"):
+        result, expected = getattr(vnp, name)(gpu.array(x), dtype=np.int32), getattr(np, name)(x, dtype=np.int32)
+        assert (result.dtype, result.item()) == (expected.dtype, expected)
+    with pytest.raises(TypeError, match="of a float dtype; got dtype=int32"):
+        vnp.nanmean(gpu.array(x.astype(np.float32)), dtype=np.int32)
 
 
 @pytest.mark.parametrize("method", ["inverted_cdf", "closest_observation", "lower", "higher", "nearest"])
