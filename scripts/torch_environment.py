@@ -21,7 +21,7 @@ PYTHON = FOLDER / "bin/python"
 def main() -> int:
     """Makes the environment, or completes it."""
     venv.create(FOLDER, with_pip=True, symlinks=True)
-    subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", *sys.argv[1:]], check=True)
+    subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", *sys.argv[1:]], check=True)
     packages = next(FOLDER.glob("lib/python*/site-packages"))
     theirs = ROOT / ".venv" / packages.relative_to(FOLDER)
     (packages / "vkcompute.pth").write_text(f"{ROOT}\nimport site; site.addsitedir({str(theirs)!r})\n")
