@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.gather import gather
+from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.lines import Lines, copy_into, count_up, launch
 from vkcompute.arrays.algorithms.radix import sort_rows
 from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
@@ -190,7 +190,7 @@ def _by_table(keys: Keys, n_known: int, n_slots: int, seed: int) -> Array | None
     if int(table[-1]) != _EMPTY:
         return None
     out = temporary(runtime, keys.n, np.int32)
-    gather(table, slots, Lines(1, table.size, 1), out[:n_known])
+    gather_elements(table, slots, out[:n_known])
     launch(_look_up, keys.n - n_known, keys.words, table, out, keys.n - n_known, n_known, *sizes)
     return out
 
@@ -206,7 +206,7 @@ def _by_sorting(keys: Keys, n_known: int) -> Array:
         launch(_mark_starts, n, keys.words, order, starts, n, n, len(keys.columns))
     first = cumulative(starts, "max", 0, np.int32)
     if exceeds_reach(order, first, out):
-        least = gather(order, first, Lines(1, n, 1), temporary(runtime, n, np.int32))
+        least = gather_elements(order, first)
         scatter(out, order, Lines(1, n, 1), _known_row(least, n_known))
     else:
         launch(_store_least, n, order, first, out, n, n_known)
@@ -218,5 +218,5 @@ def _store_starts(keys: Keys, order: Array, starts: Array) -> None:
     starts.fill(0)
     at = count_up(order.runtime, keys.n)[1:]
     for word in keys.columns:
-        ordered = gather(word.keys, order, Lines(1, keys.n, 1), temporary(order.runtime, keys.n, np.uint32))
+        ordered = gather_elements(word.keys, order)
         _start(starts[1:], ordered[1:], ordered[:-1], at, out=starts[1:])

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.axis_reductions import counting, first_true, hits, reduce
-from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import Lines
+from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.extremes import (
     extreme_of_chunks,
@@ -132,9 +131,9 @@ def _by_parts(extreme: str, array: Array) -> Array:
     for part, (start, stop) in enumerate(pairwise(bounds)):
         index = first_index(extreme, array[start:stop], 0, True)
         assign(at[part : part + 1], apply("add", index, start), fresh=True)
-    values = gather(array, at, Lines(1, array.size, 1), temporary(array.runtime, at.size, array.dtype))
+    values = gather_elements(array, at)
     which = astype(first_index(extreme, values, 0, True), np.int32)
-    return gather(at, which, Lines(1, at.size, 1), temporary(array.runtime, 1, np.int32)).reshape(())
+    return gather_elements(at, which).reshape(())
 
 
 def _bounds(array: Array) -> Sequence[int]:

@@ -227,6 +227,11 @@ def gather(x: Array, at: Array, lines: Lines, out: Array) -> Array:
     return out
 
 
+def gather_elements(x: Array, at: Array, out: Array | None = None) -> Array:
+    """Returns the elements of an array along one axis at indices made by `wrapped`, in `out` or a temporary."""
+    return gather(x, at, Lines(1, x.size, 1), temporary(x.runtime, at.size, x.dtype) if out is None else out)
+
+
 def _gather_words(x: Array, at: Array, lines: Lines, out: Array) -> None:
     if exceeds_reach(x, at, out):
         _gather_by_parts(x, at, lines, out)

@@ -14,8 +14,8 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.direct_tables import DirectTable, direct_table
 from vkcompute.arrays.algorithms.equal_rows import keys_of, least_equal_rows
-from vkcompute.arrays.algorithms.gather import gather, take
-from vkcompute.arrays.algorithms.lines import Lines, contiguous, converted, count_up, launch, lines_along
+from vkcompute.arrays.algorithms.gather import gather_elements, take
+from vkcompute.arrays.algorithms.lines import contiguous, converted, count_up, launch, lines_along
 from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.segments import count_indices, scatter_add, scatter_by_sorting
@@ -134,7 +134,7 @@ def numbered(rows: Array, known: Array) -> tuple[Array, Array]:
 
 def _store_numbers(rows: Array, ranks: Array, numbers: Array) -> None:
     if exceeds_reach(rows, ranks, numbers):
-        gather(ranks, rows, Lines(1, ranks.size, 1), numbers)
+        gather_elements(ranks, rows, numbers)
         _number_of_rank(numbers, rows, out=numbers)
     else:
         launch(_number, rows.size, rows, ranks, numbers, rows.size)

@@ -13,9 +13,9 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.direct_tables import direct_table
 from vkcompute.arrays.algorithms.equal_rows import keys_of, least_equal_rows
-from vkcompute.arrays.algorithms.gather import gather
+from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.grouping import numbered
-from vkcompute.arrays.algorithms.lines import Lines, copy_into, count_up, flat, launch, part_length
+from vkcompute.arrays.algorithms.lines import copy_into, count_up, flat, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
 from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.scans import cumulative
@@ -140,15 +140,10 @@ def join(left: Sequence[Array], right: Sequence[Array], *, keeps_left: bool) -> 
     return _pairs(lefts, matches, counts, order)
 
 
-def _elements_at(x: Array, at: Array, out: Array | None = None) -> Array:
-    """Returns the int32 at these indices, and any where an index is negative."""
-    return gather(x, at, Lines(1, x.size, 1), temporary(x.runtime, at.size, np.int32) if out is None else out)
-
-
 def _store_matches(of_left: Array, lefts: Array, starts: Array, matches: Array, counts: Array) -> None:
     """Stores as `_match`, by parts."""
-    numbers = _elements_at(of_left, lefts)
-    firsts, ends = _elements_at(starts, numbers), _elements_at(starts[1:], numbers)
+    numbers = gather_elements(of_left, lefts)
+    firsts, ends = gather_elements(starts, numbers), gather_elements(starts[1:], numbers)
     _match_of(firsts, numbers, out=matches)
     _count_of(ends, firsts, numbers, out=counts)
 
@@ -183,8 +178,8 @@ def _store_pairs_by_parts(
 ) -> None:
     """Stores as `_store_pairs`: gathers what the kernel reads, after a search for the left row of each pair."""
     at = searchsorted_counts(ends, left.size)
-    _elements_at(lefts, at, left)
-    index = _elements_at(_offset(matches, ends, counts), at)
+    gather_elements(lefts, at, left)
+    index = gather_elements(_offset(matches, ends, counts), at)
     _index_of(count_up(left.runtime, left.size), index, out=index)
-    _elements_at(order, index, right)
-    _match_of(right, _elements_at(matches, at), out=right)
+    gather_elements(order, index, right)
+    _match_of(right, gather_elements(matches, at), out=right)

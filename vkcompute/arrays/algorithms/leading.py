@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import Lines, copy_into, launch, part_length
+from vkcompute.arrays.algorithms.gather import gather_elements
+from vkcompute.arrays.algorithms.lines import copy_into, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
 from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.sort_keys import Word, key_of
@@ -180,12 +180,8 @@ def _row_by_parts(words: list[Word], n: int, k: int) -> Array:
     for half, out in zip(halves(n), halves(2 * k), strict=True):
         some = [word._replace(keys=word.keys[half]) for word in words]
         _moved(first_in_rows(some, 1, half.stop - half.start, k), half.start, out=indices[out])
-    candidates = [word._replace(keys=_picked(word.keys, indices)) for word in words]
-    return _picked(indices, first_in_rows(candidates, 1, 2 * k, k))
-
-
-def _picked(x: Array, at: Array) -> Array:
-    return gather(x, at, Lines(1, x.size, 1), temporary(x.runtime, at.size, x.dtype))
+    candidates = [word._replace(keys=gather_elements(word.keys, indices)) for word in words]
+    return gather_elements(indices, first_in_rows(candidates, 1, 2 * k, k))
 
 
 def _held(words: list[Word], n_rows: int, n: int, k: int) -> Array:
@@ -233,4 +229,4 @@ def _by_chunks(words: list[Word], n_rows: int, n: int, k: int) -> Array:
 def _ascending(indices: Array, n_rows: int, k: int, n: int) -> Array:
     """Returns the indices below n of each row in ascending order, so that candidates keep theirs."""
     order = sort_rows([Word(indices.view(np.uint32), n.bit_length())], n_rows, k)
-    return _picked(indices, order)
+    return gather_elements(indices, order)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import Lines, launch, part_length
+from vkcompute.arrays.algorithms.gather import gather_elements
+from vkcompute.arrays.algorithms.lines import launch, part_length
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.parts import sort as sort_block
 from vkcompute.jit.kernel import kernel
@@ -98,11 +98,7 @@ def sort_by_merging(keys: Array, n_rows: int, n: int, order: Array | None) -> Ar
     sorted_order, sorted_keys = (temporary(keys.runtime, keys.size, dtype) for dtype in (np.int32, np.uint32))
     is_large = keys.size > MOST_MERGED
     if is_large and _sort_parts(keys, n_rows, n, BLOCK, sorted_order, None if n <= BLOCK else sorted_keys):
-        sorted_order = (
-            sorted_order
-            if order is None
-            else gather(order, sorted_order, Lines(1, keys.size, 1), temporary(keys.runtime, keys.size, np.int32))
-        )
+        sorted_order = sorted_order if order is None else gather_elements(order, sorted_order)
     else:
         form = int(order is None) + 2 * (n <= BLOCK)
         old = sorted_order if order is None else order

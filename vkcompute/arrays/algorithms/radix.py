@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms import radix_parts, radix_tiles
-from vkcompute.arrays.algorithms.gather import gather
+from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, add, count_up, launch, part_length
 from vkcompute.arrays.algorithms.merge_sort import LONGEST_MERGED, is_merged, sort_by_merging
 from vkcompute.arrays.algorithms.radix_digits import DIGIT_BITS, N_DIGITS, Kernels
@@ -83,7 +83,7 @@ def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None
     for word in words:
         if is_merged(n_rows, n, LONGEST_MERGED):
             keys = encoded(word).keys
-            order = sort_by_merging(keys if order is None else _gathered(keys, order), n_rows, n, order)
+            order = sort_by_merging(keys if order is None else gather_elements(keys, order), n_rows, n, order)
         else:
             order = _by_digits(word, n_rows, n, order)
     assert order is not None
@@ -98,7 +98,7 @@ def _is_large(x: Array) -> bool:
 def _order_by_parts(words: list[Word], n_rows: int, n: int, order: Array | None) -> Array:
     """Sorts halves of the rows; of a single row its halves, word by word, and merges them."""
     for word in words:
-        keys = encoded(word).keys if order is None else _gathered(encoded(word).keys, order)
+        keys = encoded(word).keys if order is None else gather_elements(encoded(word).keys, order)
         if n_rows > 1:
             new_order, low = temporary(keys.runtime, keys.size, np.int32), n_rows // 2
             for start, stop in ((0, low * n), (low * n, keys.size)):
@@ -106,7 +106,7 @@ def _order_by_parts(words: list[Word], n_rows: int, n: int, order: Array | None)
                 add(sort_rows([part], (stop - start) // n, n), start, out=new_order[start:stop])
         else:
             new_order = _merged_order(keys, word)
-        order = new_order if order is None else gather(order, new_order, Lines(1, keys.size, 1), _like(order))
+        order = new_order if order is None else gather_elements(order, new_order)
     assert order is not None
     return order
 
@@ -116,7 +116,7 @@ def _merged_order(keys: Array, word: Word) -> Array:
     parts, out = halves(keys.size), _like(keys.view(np.int32))
     words = [Word(keys[half], word.n_bits, first_bit=word.first_bit) for half in parts]
     order = [sort_rows([part], 1, part.keys.size) for part in words]
-    low, high = (_gathered(keys[half], part) for half, part in zip(parts, order, strict=True))
+    low, high = (gather_elements(keys[half], part) for half, part in zip(parts, order, strict=True))
     for mine, others, part, side, start in (
         (low, high, order[0], "left", 0),
         (high, low, order[1], "right", parts[1].start),
@@ -129,10 +129,6 @@ def _merged_order(keys: Array, word: Word) -> Array:
 
 def _like(x: Array) -> Array:
     return temporary(x.runtime, x.size, x.dtype)
-
-
-def _gathered(keys: Array, order: Array) -> Array:
-    return gather(keys, order, Lines(1, keys.size, 1), temporary(keys.runtime, order.size, np.uint32))
 
 
 def sort_values(x: Array, n_rows: int, n: int, out: Array, *, descending: bool) -> bool:
@@ -166,7 +162,7 @@ def _sort_numbers(numbers: Word, n_rows: int, n: int, target: Array) -> None:
 
 
 def _by_digits(word: Word, n_rows: int, n: int, order: Array | None) -> Array:
-    keys = word.keys if order is None else _gathered(word.keys, order)
+    keys = word.keys if order is None else gather_elements(word.keys, order)
     runtime, passes = keys.runtime, _passes(keys.runtime, n_rows, n, 1, has_order=True)
     for shift in range(word.first_bit, word.n_bits, DIGIT_BITS):
         is_last = shift + DIGIT_BITS >= word.n_bits

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import Lines, contiguous, converted, copy_into, flat, launch, part_length
+from vkcompute.arrays.algorithms.gather import gather_elements
+from vkcompute.arrays.algorithms.lines import contiguous, converted, copy_into, flat, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
 from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.arrays.algorithms.scans import OF_BOOLS, OPERATIONS, initial_of
@@ -133,7 +133,7 @@ def argsort(x: Array, segments: Segments, *, descending: bool) -> Array:
 def sort(x: Array, segments: Segments, *, descending: bool) -> Array:
     """Returns the elements of each segment in order."""
     out = empty_result(x.runtime, x.shape, x.dtype)
-    return gather(flat(x), argsort(x, segments, descending=descending), Lines(1, x.size, 1), out)
+    return gather_elements(flat(x), argsort(x, segments, descending=descending), out)
 
 
 def scan(x: Array, segments: Segments, operation: str, *, is_exclusive: bool, is_reverse: bool) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce as reduce_axes
-from vkcompute.arrays.algorithms.gather import gather
+from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.lines import (
     LOCAL_SIZE,
     Lines,
@@ -226,7 +226,7 @@ def scatter_by_sorting(operation: str, x: Array, at: Array, lines: Lines, values
     # Equal indices are to be adjacent, in any order. So the bits that differ suffice; those of -1 are all ones.
     word = Word(flat(at).view(np.uint32), lines.n.bit_length())
     order = sort_rows([word], 1, at.size)
-    keys = gather(at, order, Lines(1, at.size, 1), temporary(x.runtime, at.size, np.int32))
+    keys = gather_elements(at, order)
     _combine_sorted(operation, x.reshape(-1), keys, order, values.reshape(-1), lines)
 
 

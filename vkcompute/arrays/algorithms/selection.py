@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms.gather import gather, take, words
+from vkcompute.arrays.algorithms.gather import gather, gather_elements, take, words
 from vkcompute.arrays.algorithms.lines import (
-    Lines,
     add,
     axis_of,
     contiguous,
@@ -186,7 +185,7 @@ class Selected:
             return out
         (source, n_words), (target, _) = words(contiguous(x)), words(out)
         if n_words > 1:
-            return gather(contiguous(x), self.indices(), Lines(1, x.size, 1), out)
+            return gather_elements(contiguous(x), self.indices(), out)
         self._store(source, target)
         return out
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.direct_tables import DirectTable, direct_table
-from vkcompute.arrays.algorithms.gather import gather
+from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.leading import first_in_rows
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
 from vkcompute.arrays.algorithms.radix import sort_rows, sort_values
@@ -96,7 +96,7 @@ def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
     out = empty_result(x.runtime, moved.shape, x.dtype)
     n = moved.shape[-1]
     if x.size and not sort_values(moved, x.size // n, n, out, descending=descending):
-        gather(moved, _order(moved, descending=descending), Lines(1, x.size, 1), out)
+        gather_elements(moved, _order(moved, descending=descending), out)
     return axis_moved_back(out, axis)
 
 
@@ -120,7 +120,7 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
         at = first_in_rows(number_words(moved, descending=largest), n_rows, n, k).reshape((n_rows, k))
         copy_into(at, indices.reshape((n_rows, k)))
         order = _of_row(at, count_up(x.runtime, n_rows).reshape((n_rows, 1)), n)
-        gather(moved, flat(order), Lines(1, x.size, 1), values)
+        gather_elements(moved, flat(order), values)
     return axis_moved_back(values, axis), axis_moved_back(indices, axis)
 
 
@@ -253,8 +253,7 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
     if table := direct_table(elements, n):
         return _unique_by_table(x, elements, table)
     order = sort_rows(number_words(elements), 1, n)
-    ordered = temporary(x.runtime, n, x.dtype)
-    gather(elements, order, Lines(1, n, 1), ordered)
+    ordered = gather_elements(elements, order)
     marks = _firsts(ordered, equal_nan=equal_nan)
     inverse = empty_result(x.runtime, x.shape, dtype)
     _store_numbers(order, cumulative(marks, "sum", 0, np.int32), inverse.reshape(-1))
@@ -284,7 +283,7 @@ def _store_lengths(starts: Array, counts: Array, n: int) -> None:
 
 
 def _elements_at(x: Array, rows: Array) -> Array:
-    return gather(x, rows, Lines(1, x.size, 1), empty_result(x.runtime, rows.size, x.dtype))
+    return gather_elements(x, rows, empty_result(x.runtime, rows.size, x.dtype))
 
 
 def _unique_by_table(x: Array, elements: Array, table: DirectTable) -> Unique:
