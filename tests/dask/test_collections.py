@@ -184,8 +184,8 @@ def test_collections_change_between_host_and_device() -> None:
 
 
 def test_metadata_launches_nothing() -> None:
+    runtime = vc.default_runtime()  # before the collections: while only the session's runtime is open, they are there
     x, y = on_device(X), da.ones((12, 8), chunks=4)
-    runtime = vc.default_runtime()
     runtime.wait()
     with runtime.profile() as profile:
         made = [(x + y).sum(axis=0), y.mean(), x.T @ y, da.linalg.svd(x.rechunk((6, 8)))[1], y.max(), x.std(axis=1)]
