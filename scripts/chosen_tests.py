@@ -1,14 +1,16 @@
-"""The tests of a run: those of its shard and of its selection, and a second driver's part of them.
+"""The tests of a run: those of its markers, its shard and its selection, and a second driver's part of them.
 
-`scripts/run_tests.py` names all three in the environment. tests/conftest.py registers the plugin.
+`scripts/run_tests.py` names the last three in the environment. tests/conftest.py registers the plugin.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,12 +41,13 @@ class ChosenTests:
         self._number, self._n_shards = json.loads(env.get(SHARD, "[0, 1]"))
 
     def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
-        """Skips the test files of other shards, which takes less time than to read them."""
+        """Skips the test files of other shards and markers, which takes less time than to import them."""
         name = collection_path.name
         if not (name.startswith("test_") and name.endswith(".py") and collection_path.is_relative_to(config.rootpath)):
             return None
         file = collection_path.relative_to(config.rootpath).as_posix()
-        return None if zlib.crc32(file.encode()) % self._n_shards == self._number else True
+        is_own = zlib.crc32(file.encode()) % self._n_shards == self._number
+        return None if is_own and required(config.option.markexpr) <= marks_near(collection_path) else True
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Deselects the tests that are not of this run."""
@@ -83,6 +86,23 @@ class ChosenTests:
             return False
         part_share = self._shares[file.startswith(self._rooms)]
         return file.startswith(self._in_full) or self._marker in marks or number // share % part_share == 0
+
+
+def required(expression: str) -> set[str]:
+    """Returns the markers without which an expression of pytest's -m is false for any test."""
+    terms = [] if re.search(r"\bor\b", expression) else re.split(r"\band\b", expression)
+    return {name for term in terms if (name := term.strip(" ()")).isidentifier()}
+
+
+def marks_near(path: Path) -> set[str]:
+    """Returns the markers that a test file names, or a module beside it that is no test, as conftest.py."""
+    helpers = [other for other in path.parent.glob("*.py") if not other.name.startswith("test_")]
+    return {mark for file in (path, *helpers) for mark in _named_marks(file)}
+
+
+@cache
+def _named_marks(path: Path) -> frozenset[str]:
+    return frozenset(re.findall(r"\bmark\.(\w+)", path.read_text(encoding="utf-8")))
 
 
 def _file(item: pytest.Item) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import selection
-from chosen_tests import SELECTION, SHARD
+from chosen_tests import SELECTION, SHARD, marks_near, required
 
 pytestmark = pytest.mark.pure
 
@@ -192,7 +192,7 @@ def test_slow(n): pass
 """
 
 
-def collected(suite: Path, tests: str, shard: str) -> list[str]:
+def collected(suite: Path, tests: str, shard: str, *arguments: str) -> list[str]:
     """The tests of a small suite that a run of this selection and shard takes."""
     env = os.environ | {"PYTHONPATH": str(TESTS.parent / "scripts"), SELECTION: tests, SHARD: shard}
     command = [
@@ -204,6 +204,7 @@ def collected(suite: Path, tests: str, shard: str) -> list[str]:
         "-p",
         "no:cacheprovider",
         "--import-mode=importlib",
+        *arguments,
     ]
     done = subprocess.run(command, cwd=suite, env=env, capture_output=True, text=True, check=True)
     return [line for line in done.stdout.splitlines() if "::" in line]
@@ -268,3 +269,45 @@ def test_shards_have_all_tests_once(tmp_path: Path) -> None:
     shards = [[name.partition("::")[0] for name in collected(tmp_path, "{}", f"[{n}, 2]")] for n in range(2)]
     assert all(shards)
     assert sorted(shards[0] + shards[1]) == sorted(names)
+
+
+def test_only_files_that_name_a_required_marker_are_imported(tmp_path: Path) -> None:
+    """A conftest.py may mark the tests of its folder. A file that may not be imported says so."""
+    marked, unmarked = "import pytest\n@pytest.mark.pure\ndef test(): pass\n", "def test(): pass\n"
+    by_folder = "import pytest\ndef pytest_itemcollected(item): item.add_marker(pytest.mark.pure)\n"
+    files = {
+        "conftest.py": PLUGIN + '    config.addinivalue_line("markers", "pure")\n', "test_marked.py": marked,
+        "test_unmarked.py": "raise ImportError", "jit/conftest.py": by_folder, "jit/test_by_folder.py": unmarked,
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert collected(tmp_path, "{}", "[0, 1]", "-m", "(pure) and not rotates") == [
+        "jit/test_by_folder.py::test", "test_marked.py::test",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        ("", set()),
+        ("pure", {"pure"}),
+        ("not pure", set()),
+        ("(devices) and not pure", {"devices"}),
+        ("(poor) and (devices and not pure)", {"poor", "devices"}),
+        ("(devices and queues) or pure", set()),
+    ],
+)
+def test_markers_that_an_expression_requires(expression: str, names: set[str]) -> None:
+    assert required(expression) == names
+
+
+def test_no_helper_of_other_folders_has_markers_for_tests() -> None:
+    """Marks are searched in a test's file and folder: a helper that marks tests elsewhere would hide them."""
+    folders = {path.parent for path in TESTS.rglob("test_*.py")}
+    helpers = [path for path in TESTS.rglob("*.py") if not path.name.startswith("test_")]
+    marking = [path for path in helpers if "mark." in path.read_text(encoding="utf-8")]
+    assert marking
+    assert all(path.parent in folders for path in marking)
+    assert not [path for path in TESTS.glob("*.py") if path in marking], "tests in folders would not see these"
+    assert "pure" in marks_near(TESTS / "jit/test_views.py")
