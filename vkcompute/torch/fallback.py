@@ -8,14 +8,41 @@ from typing import Any
 
 import torch
 
+from vkcompute.errors import DtypeError, MissingFeature, OutOfDeviceMemory
 from vkcompute.torch.element_types import array_dtype
 from vkcompute.torch.errors import FallbackWarning, other_device
 from vkcompute.torch.generator import host_generator
-from vkcompute.torch.kernels import COUNTS, DEVICE_NAME, is_on_device
+from vkcompute.torch.kernels import COUNTS, DEVICE_NAME, Kernel, is_on_device
+from vkcompute.torch.kernels import operator as named_operator
 from vkcompute.torch.operands import require_on_device
-from vkcompute.torch.storage import Memory, empty, n_elements, new_storage, set_storage
+from vkcompute.torch.storage import Memory, empty, keep_elements, n_elements, new_storage, set_storage
 
 _VARIABLE = "VKCOMPUTE_TORCH_FALLBACK"
+
+
+def guarded(name: str, kernel: Kernel) -> Kernel:
+    """Returns a kernel that raises PyTorch's errors, also where memory is full, and leaves some dtypes to the host."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        try:
+            return kernel(*args, **named)
+        except BaseException as error:
+            return after_error(name, error, args, named)
+
+    return run
+
+
+def after_error(name: str, error: BaseException, args: Any, named: Any) -> Any:
+    """Returns the result of the host where a kernel lacks a dtype; else raises the error, as PyTorch's."""
+    if isinstance(error, OutOfDeviceMemory):
+        raise torch.OutOfMemoryError(str(error)) from error
+    if isinstance(error, (MissingFeature, DtypeError)):
+        return fall_back(named_operator(name), *args, **named)
+    if isinstance(error, ValueError):
+        raise (IndexError if isinstance(error, IndexError) else RuntimeError)(str(error)) from error
+    if isinstance(error, KeyboardInterrupt):
+        keep_elements((args, named))
+    raise error
 
 
 def fall_back(operator: Any, *args: Any, **named: Any) -> Any:
