@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from vkcompute.errors import DtypeError
+from vkcompute.runtime.runtime import default_runtime
 
 _said: set[str] = set()
 
@@ -39,6 +40,14 @@ def other_device(device: Any) -> RuntimeError:
     return RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices, vk:0 and {device}!"
     )
+
+
+def warn(text: str, *, stacklevel: int = 2) -> None:
+    """Warns in a kernel, each time: a plan of the call would not, so that it has none."""
+    scheduler = default_runtime().scheduler
+    if (tracer := scheduler.tracer()) is not None:
+        tracer.refuse("it warns")
+    warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 
 
 def warn_once(text: str) -> None:

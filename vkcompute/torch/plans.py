@@ -7,7 +7,7 @@ key has what a kernel may ask of a tensor, which tensors share a memory, and all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,6 +38,8 @@ _WITHOUT = {
     "equal",
 }
 """Operators that call others with their gradients, wait for elements, or compute nothing."""
+_OF_NUMBERS = {"scalar_tensor"}
+"""Operators that take no tensor, but compute one from numbers, which programs repeat."""
 _VALUES = {bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
 """Types of arguments that are a part of the key as they are."""
 _UNPLANNED = UnknownKeyError, AttributeError, TypeError, RuntimeError
@@ -50,9 +52,9 @@ def planned(name: str, kernel: Kernel) -> Kernel:
     schema = operator(name)._schema
     aliases = [value.alias_info for value in schema.returns]
     is_view = any(alias is not None and not alias.is_write for alias in aliases)
-    takes_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
+    takes_tensors = name in _OF_NUMBERS or any("Tensor" in str(argument.type) for argument in schema.arguments)
     if is_view or not takes_tensors or name in _WITHOUT:
-        return guarded(name, kernel)
+        return kernel if type(kernel) is partial else guarded(name, kernel)  # PyTorch's own raises its errors
     has_flags = any(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key) for key in _FLAGS)
     return _with_plans(name, kernel, CallPlans(OperatorPlan), has_flags=has_flags)
 
@@ -94,7 +96,7 @@ def _with_plans(name: str, kernel: Kernel, plans: CallPlans[OperatorPlan], *, ha
 
 
 Operands = tuple[list[Any], list[Memory], list[Array]]
-"""The tensors of a call, in the order of its arguments; their memories, once each; the arrays of those that have one."""
+"""The tensors of a call in the order of its arguments, their memories once each, and the arrays of these."""
 
 
 class New(NamedTuple):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import warnings
 import weakref
 from collections.abc import Container, Sequence
 from typing import Any
@@ -28,7 +27,7 @@ from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.torch import made
 from vkcompute.torch.element_types import ARRAYS, TORCH, array_dtype
-from vkcompute.torch.errors import other_device
+from vkcompute.torch.errors import other_device, warn
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
 
 _construct_storage = torch._C._construct_storage_from_data_pointer
@@ -285,7 +284,11 @@ def n_elements(shape: Sequence[int], strides: Sequence[int], offset: int = 0) ->
 
 def empty(shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Any:
     """Returns a tensor without elements yet: its memory is allocated when somebody reads it, or writes a part."""
-    return tensor_of(Memory(_nbytes(tuple(shape), tuple(strides), dtype)), dtype, shape, strides)
+    shape, strides = tuple(shape), tuple(strides)
+    tensor_layout = layout_of(dtype, shape, strides)
+    if tensor_layout is not None:
+        return tensor_on(Memory(tensor_layout.nbytes), tensor_layout)
+    return tensor_of(Memory(_nbytes(shape, strides, dtype)), dtype, shape, strides)
 
 
 @functools.lru_cache(4096)
@@ -432,13 +435,11 @@ def resize_to(out: Any, shape: Sequence[int]) -> None:
     if tuple(out.shape) == tuple(shape):
         return
     if out.numel():
-        warnings.warn(
+        warn(
             f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
             f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
             "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
-            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            UserWarning,
-            stacklevel=2,
+            "tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
         )
     out.resize_(shape)
 
