@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 from vkcompute.errors import DtypeError
-from vkcompute.runtime.runtime import default_runtime
 
 _said: set[str] = set()
 
@@ -44,8 +43,9 @@ def other_device(device: Any) -> RuntimeError:
 
 def warn(text: str, *, stacklevel: int = 2) -> None:
     """Warns in a kernel, each time: a plan of the call would not, so that it has none."""
-    scheduler = default_runtime().scheduler
-    if (tracer := scheduler.tracer()) is not None:
+    from vkcompute.runtime.runtime import default_runtime  # it loads the driver, as no import of the device does
+
+    if (tracer := default_runtime().scheduler.tracer()) is not None:
         tracer.refuse("it warns")
     warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 

@@ -121,12 +121,18 @@ class New(NamedTuple):
         return tensor_of(memory, *others) if layout is None else tensor_on(memory, layout)
 
 
+class Number(NamedTuple):
+    """A number that an operator returns, which depends on layouts alone."""
+
+    value: int
+
+
 class OperatorPlan:
     """Repeats a call on tensors of the same layouts.
 
     Args:
         call: makes the arrays.
-        result: a `New`, the number of a tensor among the arguments, None, or a list or a tuple of such.
+        result: a `New`, a `Number`, the index of a tensor among the arguments, None, or a list or a tuple of such.
         replaced: pairs: the number of a memory among those of the arguments, and that of its array.
     """
 
@@ -155,6 +161,8 @@ def _made(result: Any, arrays: Sequence[Array], tensors: Sequence[Any]) -> Any:
         return result.tensor(arrays)
     if kind is int:
         return tensors[result]
+    if kind is Number:
+        return result.value
     return result if result is None else kind([_made(part, arrays, tensors) for part in result])
 
 
@@ -253,6 +261,8 @@ def _described(result: Any, operands: Operands, outputs: list[Array]) -> Any:
         return described if isinstance(result, list) else tuple(described)
     if result is None:
         return None
+    if type(result) is int:
+        return Number(result)
     if not isinstance(result, torch.Tensor):
         raise UnknownKeyError
     given = [at for at, tensor in enumerate(operands[0]) if tensor is result]

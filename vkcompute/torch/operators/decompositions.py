@@ -36,10 +36,10 @@ _NAMES = (
 ).split()
 
 _COMPOSITE = (
-    "clone constant_pad_nd copy_ embedding full_like index_put_ masked_fill.Scalar masked_fill.Tensor ones_like repeat "
+    "clone constant_pad_nd embedding full_like index_put_ masked_fill.Scalar masked_fill.Tensor ones_like repeat "
     "rsub.Scalar stack zeros_like"
 ).split()
-"""Operators that PyTorch computes by others, for all devices. They are kernels here, so that a plan has all of a call."""
+"""Operators that PyTorch computes by others on all devices: kernels here, so that one plan has all of a call."""
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
 
 _IN_PLACE = {
