@@ -103,15 +103,21 @@ def _view(operator: Any, args: Any, named: Any) -> Any:
     shape, strides = source.shape, source.stride()
     size = (n_elements(shape, strides, source.storage_offset()),)
     like = torch.empty(size, dtype=source.dtype, device="meta").as_strided(shape, strides, source.storage_offset())
+    like = _flagged(like, source)
     made = operator(*[like if value is source else value for value in args], **named)
 
     def real(view: Any) -> Any:
         tensor = empty((0,), (1,), view.dtype)
-        return set_storage(
-            tensor, source.untyped_storage(), view.storage_offset(), tuple(view.shape), tuple(view.stride())
-        )
+        sizes = view.storage_offset(), tuple(view.shape), tuple(view.stride())
+        return _flagged(set_storage(tensor, source.untyped_storage(), *sizes), view)
 
     return [real(view) for view in made] if isinstance(made, (list, tuple)) else real(made)
+
+
+def _flagged(tensor: Any, like: Any) -> Any:
+    """Returns a tensor with the pending conjugation and negation of another."""
+    tensor = tensor.conj() if like.is_conj() else tensor
+    return torch._neg_view(tensor) if like.is_neg() else tensor
 
 
 class _Copies:
