@@ -27,6 +27,13 @@ PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     "softmax": lambda x, y: F.softmax(x, 1) + y,
     "layer_norm": lambda x, y: F.layer_norm(x, (6,), y[0], y[1]),
     "addmm": lambda x, y: torch.addmm(x[0], x, y),
+    "addmm of a column": lambda x, y: torch.addmm(x[:, :1], x, y),
+    "clone": lambda x, y: torch.stack((x.clone(), y.clone())),
+    "pad": lambda x, y: F.pad(x, (1, 2)) + F.pad(y, (2, 1)),
+    "sort": lambda x, y: torch.sort(x, 1)[0] + torch.sort(y, 0, descending=True)[1],
+    "topk": lambda x, y: torch.topk(x, 2)[0] * torch.topk(y, 2, largest=False)[0],
+    "rows": lambda x, y: x[:3].copy_(y[3:]),
+    "indices": lambda x, y: x.index_put_((y[0].argsort()[:3],), y[1].clone()),
 }
 
 
@@ -99,6 +106,148 @@ def test_numbers_are_told_apart(repeated: list[Any]) -> None:
             assert torch.equal(got.cpu().signbit() if wanted.is_floating_point() else got.cpu(),
                                wanted.signbit() if wanted.is_floating_point() else wanted)  # fmt: skip
             torch.testing.assert_close(got.cpu(), wanted, equal_nan=True)
+    assert repeated
+
+
+def test_pending_conjugations_and_negations_are_told_apart(repeated: list[Any]) -> None:
+    z = torch.randn(4, 4, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    calls: dict[str, Callable[[Any], Any]] = {
+        "clone": lambda x: x.clone(), "copy": lambda x: torch.zeros_like(x).copy_(x), "mm": lambda x: x @ x.mT,
+        "to": lambda x: x.to(torch.complex128), "dot": lambda x: torch.dot(x[0], x[1]), "sum": lambda x: x + x,
+        "product in place": lambda x: x.mul_(2j), "negated in place": lambda x: x.imag.neg_(),
+        "repeat": lambda x: x.repeat_interleave(2, 0), "stack": lambda x: torch.stack((x, x)),
+    }  # fmt: skip
+    flags: list[Callable[[Any], Any]] = [
+        lambda x: x,
+        lambda x: x.conj(),
+        torch._neg_view,
+        lambda x: torch._neg_view(x.conj()),
+    ]
+    for name, call in calls.items():
+        for number in range(N_CALLS):
+            for flag in flags:
+                x = z + number
+                expected = call(flag(x))
+                given = (z + number).to("vk")
+                torch.testing.assert_close(call(flag(given)).cpu(), expected, msg=name)
+                torch.testing.assert_close(given.cpu(), x, msg=name)
+    assert repeated
+
+
+def test_layouts_are_told_apart(repeated: list[Any]) -> None:
+    whole = torch.randn(400, generator=torch.Generator().manual_seed(0))
+    views: list[Callable[[Any], Any]] = [
+        lambda w: w[:16].view(4, 4), lambda w: w[:16].view(4, 4).t(), lambda w: w[1:17].view(4, 4),
+        lambda w: w[64:80].view(4, 4), lambda w: w[:32:2].view(4, 4), lambda w: w[:4].expand(4, 4),
+        lambda w: w[:16].view(2, 8), lambda w: w[:16].view(4, 4, 1), lambda w: w.as_strided((4, 4), (1, 1), 3),
+        lambda w: w[:16].view(torch.int32).view(4, 4), lambda w: w.view(torch.uint8)[4:20].view(4, 4),
+        lambda w: w.view(torch.float16)[:16].view(4, 4), lambda w: w.view(torch.float16)[1:17].view(4, 4),
+    ]  # fmt: skip
+    for _ in range(N_CALLS):
+        for view in views:
+            x, y = view(whole), view(whole.to("vk"))
+            for call in (
+                lambda x: x + 1,
+                lambda x: x.clone(),
+                lambda x: x.sum(1),
+                lambda x: x == x,
+                lambda x: x.mul(3),
+            ):
+                torch.testing.assert_close(call(y).cpu(), call(x), equal_nan=True, rtol=1e-3, atol=1e-3)
+                assert call(y).stride() == call(x).stride()
+    assert repeated
+
+
+def test_autocast_is_told_apart(repeated: list[Any]) -> None:
+    x, y = (torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)).to("vk") for seed in range(2))
+    calls: list[Callable[[Any, Any], Any]] = [
+        torch.mm, lambda x, y: F.layer_norm(x, (6,), y[0]), lambda x, y: x.std(1), lambda x, y: F.gelu(x),
+        lambda x, y: torch.addmm(x[0], x, y), lambda x, y: F.softmax(x.half(), 1), lambda x, y: x.half().sum(1),
+        lambda x, y: F.mse_loss(x.half(), y.half()), lambda x, y: torch.nanmean(x.half()), lambda x, y: x.half().var(1),
+    ]  # fmt: skip
+    for call in calls:
+        results = []
+        for _ in range(N_CALLS):
+            for enabled in (True, False):
+                with torch.autocast("vk", torch.float16, enabled=enabled):
+                    results.append(call(x, y))
+        for enabled in range(2):
+            assert {result.dtype for result in results[enabled::2]} == {results[enabled].dtype}
+            assert all(torch.equal(result, results[enabled]) for result in results[enabled::2])
+    assert repeated
+
+
+def test_algorithms_that_are_deterministic_fill_what_is_resized(repeated: list[Any]) -> None:
+    for deterministic in (False, True) * N_CALLS:
+        torch.use_deterministic_algorithms(deterministic)
+        try:
+            x = torch.ones(2, device="vk")
+            empty = torch.empty_like(x)
+            assert x.resize_(4)[:2].tolist() == [1.0, 1.0]
+            assert not deterministic or (x[2:].isnan().all() and empty.isnan().all())
+        finally:
+            torch.use_deterministic_algorithms(False)
+
+
+def test_storages_that_are_cut_are_told_apart(repeated: list[Any]) -> None:
+    for _ in range(N_CALLS):
+        x, y = torch.ones(8, device="vk"), torch.full((8,), 2.0, device="vk")
+        assert (x + y).tolist() == [3.0] * 8
+        y.untyped_storage().resize_(0)
+        with pytest.raises(RuntimeError, match="was resized to 0 bytes"):
+            (x + y).tolist()
+        y.untyped_storage().resize_(32)
+        y.fill_(4)
+        assert (x + y).tolist() == [5.0] * 8
+
+
+def test_a_key_has_which_arguments_are_named_or_none(repeated: list[Any]) -> None:
+    x = torch.arange(12.0).view(3, 4)
+    calls: list[Callable[[Any], Any]] = [
+        lambda x: x.sum(0), lambda x: x.sum(1), lambda x: x.sum((0, 1)), lambda x: x.sum(1, keepdim=True),
+        lambda x: x.sum(1, dtype=torch.float16), lambda x: x.clamp(1, 5), lambda x: x.clamp(1), lambda x: x.sum((1, 0)),
+        lambda x: torch.std(x, 1, correction=0), lambda x: torch.std(x, 1), lambda x: torch.stack((x, x), 1),
+        lambda x: torch.add(x, x, alpha=2), lambda x: torch.add(x, x), lambda x: F.pad(x, (1, 1), value=3.0),
+        lambda x: F.pad(x, (1, 1)), lambda x: x.repeat(2, 1), lambda x: x.repeat(1, 2), lambda x: torch.full_like(x, 2),
+        lambda x: torch.full_like(x, 2.5), lambda x: torch.zeros_like(x, dtype=torch.int32), lambda x: 2 - x,
+    ]  # fmt: skip
+    for _ in range(N_CALLS):
+        for call in calls:
+            torch.testing.assert_close(call(x.to("vk")).cpu(), call(x))
+    assert repeated
+
+
+def test_numbers_of_programs_are_told_apart(repeated: list[Any]) -> None:
+    for number in (1, 1.0, True, 0.0, -0.0, 2**40, 1j) * N_CALLS:
+        host, device = torch.zeros(2, 3, dtype=torch.complex128), torch.zeros(2, 3, dtype=torch.complex128, device="vk")
+        dtype = torch.complex64 if number == 1j else None
+        made = torch.scalar_tensor(number, dtype=dtype, device="vk")
+        assert str(made.cpu()) == str(torch.scalar_tensor(number, dtype=dtype))
+        host[1], device[1] = number, number
+        assert torch.equal(host, device.cpu())
+        made.add_(1)  # nobody else has it
+    assert repeated
+
+
+def test_warnings_and_refusals_are_repeated(repeated: list[Any]) -> None:
+    mask = torch.tensor([[True], [False]], device="vk")
+    for _ in range(2 * N_CALLS):
+        with pytest.warns(UserWarning, match="masked_fill_ on expanded tensors"):
+            torch.ones(2, 1, device="vk").expand(2, 3).masked_fill_(mask, 2)
+        with pytest.warns(UserWarning, match=r"indexing with dtype torch\.uint8"):
+            torch.ones(2, device="vk").index_put_((mask[:, 0].byte(),), torch.ones(1, device="vk"))
+        with pytest.raises(RuntimeError, match="only supports boolean masks, but got mask with dtype unsigned char"):
+            torch.ones(2, 1, device="vk").masked_fill(mask.byte(), 2)
+
+
+def test_attention_returns_the_same_lengths_from_its_plan(repeated: list[Any]) -> None:
+    attend = torch.ops.aten._scaled_dot_product_fused_attention_overrideable
+    for n_queries, n_keys in ((5, 7), (7, 5)) * N_CALLS:
+        q, k = (torch.randn(1, 2, n, 8, generator=torch.Generator().manual_seed(n)) for n in (n_queries, n_keys))
+        result = attend(q.to("vk"), k.to("vk"), k.to("vk"))
+        assert (result[4], result[5]) == (n_queries, n_keys)
+        expected = F.scaled_dot_product_attention(q, k, k)
+        torch.testing.assert_close(result[0].cpu(), expected)
     assert repeated
 
 

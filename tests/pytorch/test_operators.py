@@ -289,7 +289,7 @@ def test_fractional_pooling(n: int) -> None:
 
 
 def test_the_host_computes_refused_dtypes_and_hides_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from vkcompute.torch.registration import _guarded
+    from vkcompute.torch.fallback import guarded
 
     def faulty(self: Any) -> Any:
         return len(self.item())
@@ -298,7 +298,7 @@ def test_the_host_computes_refused_dtypes_and_hides_no_other_error(monkeypatch: 
     z = torch.ones(2, 3, dtype=torch.complex64, device="vk")
     torch.testing.assert_close(z.logcumsumexp(1).cpu(), z.cpu().logcumsumexp(1))
     with pytest.raises(TypeError, match="has no len"):
-        _guarded("abs", faulty)(z[0, 0])
+        guarded("abs", faulty)(z[0, 0])
 
 
 @pytest.mark.parametrize("stride", [1, 2])

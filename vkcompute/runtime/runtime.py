@@ -20,7 +20,7 @@ from vkcompute.core import cpu_fallback
 from vkcompute.core.device import Device
 from vkcompute.core.instance import Instance
 from vkcompute.core.interrupts import Guarded
-from vkcompute.core.lifetime import forked_error
+from vkcompute.core.lifetime import forked_error, process_id
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import ClosedError, KernelError, VulkanError, end_other_threads, warn_caller
@@ -386,7 +386,7 @@ def default_runtime() -> Runtime:
     New arrays, and launches without arrays, are on the runtime of the innermost `with` on a runtime or its recording.
     Outside of these, they are on the only one that is open, else on the default one.
     """
-    if (known := _default[:]) and not known[0].closed and not known[0].inherited:
+    if (known := _default[:]) and known[0]._open and known[0]._pid == process_id[0]:  # as below, in no call
         return known[0]
     with _opening.lock:
         if not _default or _default[0].closed or _default[0].inherited:

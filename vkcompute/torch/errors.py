@@ -41,6 +41,15 @@ def other_device(device: Any) -> RuntimeError:
     )
 
 
+def warn(text: str, *, stacklevel: int = 2) -> None:
+    """Warns in a kernel, each time: a plan of the call would not, so that it has none."""
+    from vkcompute.runtime.runtime import default_runtime  # it loads the driver, as no import of the device does
+
+    if (tracer := default_runtime().scheduler.tracer()) is not None:
+        tracer.refuse("it warns")
+    warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+
+
 def warn_once(text: str) -> None:
     """Warns with a text that was not said before."""
     if text not in _said:

@@ -8,14 +8,41 @@ from typing import Any
 
 import torch
 
+from vkcompute.errors import DtypeError, MissingFeature, OutOfDeviceMemory
 from vkcompute.torch.element_types import array_dtype
 from vkcompute.torch.errors import FallbackWarning, other_device
 from vkcompute.torch.generator import host_generator
-from vkcompute.torch.kernels import COUNTS, DEVICE_NAME, is_on_device
+from vkcompute.torch.kernels import COUNTS, DEVICE_NAME, Kernel, is_on_device
+from vkcompute.torch.kernels import operator as named_operator
 from vkcompute.torch.operands import require_on_device
-from vkcompute.torch.storage import Memory, empty, n_elements, new_storage, set_storage
+from vkcompute.torch.storage import Memory, empty, keep_elements, n_elements, new_storage, set_storage
 
 _VARIABLE = "VKCOMPUTE_TORCH_FALLBACK"
+
+
+def guarded(name: str, kernel: Kernel) -> Kernel:
+    """Returns a kernel that raises PyTorch's errors, also where memory is full, and leaves some dtypes to the host."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        try:
+            return kernel(*args, **named)
+        except BaseException as error:
+            return after_error(name, error, args, named)
+
+    return run
+
+
+def after_error(name: str, error: BaseException, args: Any, named: Any) -> Any:
+    """Returns the result of the host where a kernel lacks a dtype; else raises the error, as PyTorch's."""
+    if isinstance(error, OutOfDeviceMemory):
+        raise torch.OutOfMemoryError(str(error)) from error
+    if isinstance(error, (MissingFeature, DtypeError)):
+        return fall_back(named_operator(name), *args, **named)
+    if isinstance(error, ValueError):
+        raise (IndexError if isinstance(error, IndexError) else RuntimeError)(str(error)) from error
+    if isinstance(error, KeyboardInterrupt):
+        keep_elements((args, named))
+    raise error
 
 
 def fall_back(operator: Any, *args: Any, **named: Any) -> Any:
@@ -76,15 +103,21 @@ def _view(operator: Any, args: Any, named: Any) -> Any:
     shape, strides = source.shape, source.stride()
     size = (n_elements(shape, strides, source.storage_offset()),)
     like = torch.empty(size, dtype=source.dtype, device="meta").as_strided(shape, strides, source.storage_offset())
+    like = _flagged(like, source)
     made = operator(*[like if value is source else value for value in args], **named)
 
     def real(view: Any) -> Any:
         tensor = empty((0,), (1,), view.dtype)
-        return set_storage(
-            tensor, source.untyped_storage(), view.storage_offset(), tuple(view.shape), tuple(view.stride())
-        )
+        sizes = view.storage_offset(), tuple(view.shape), tuple(view.stride())
+        return _flagged(set_storage(tensor, source.untyped_storage(), *sizes), view)
 
     return [real(view) for view in made] if isinstance(made, (list, tuple)) else real(made)
+
+
+def _flagged(tensor: Any, like: Any) -> Any:
+    """Returns a tensor with the pending conjugation and negation of another."""
+    tensor = tensor.conj() if like.is_conj() else tensor
+    return torch._neg_view(tensor) if like.is_neg() else tensor
 
 
 class _Copies:

@@ -1,14 +1,12 @@
 """Tensors on addresses that are no pointers, made by DLPack: PyTorch's one call that takes all of a tensor at once.
 
 PyTorch reads the description in the call, and its end, which is none, when it frees the storage. So descriptions are in
-memory that is never freed: as many as threads have made tensors at one time.
+memory that is never freed, but used again: as many as layouts have, and threads have made tensors at one time.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
-from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
@@ -19,11 +17,15 @@ _EXTENSION = 12  # DLPack's number of the device for which PyTorch has the key P
 _NAME = b"dltensor"
 _HEAD = "PiiiBBHPPQPP"  # DLManagedTensor: its DLTensor, a context and a deleter
 _MOST_AXES = 64
-_NBYTES = Struct(f"{_HEAD}{2 * _MOST_AXES}q").size
+_HEAD_NBYTES = Struct(_HEAD + "0q").size
+_NBYTES = _HEAD_NBYTES + 16 * _MOST_AXES
 _capsule: Any = ctypes.PyDLL(None).PyCapsule_New
 _capsule.restype, _capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-_free: list[tuple[Any, int]] = []
-"""Descriptions that no thread uses, and their addresses."""
+_set_address = Struct("P").pack_into
+_Description = tuple[Any, int]
+"""A description, and its address."""
+_free: list[_Description] = []
+"""Descriptions that no layout uses."""
 _KINDS = {
     torch.bool: 6, torch.uint8: 1, torch.uint16: 1, torch.uint32: 1, torch.uint64: 1, torch.int8: 0, torch.int16: 0,
     torch.int32: 0, torch.int64: 0, torch.float16: 2, torch.float32: 2, torch.float64: 2, torch.bfloat16: 4,
@@ -32,34 +34,50 @@ _KINDS = {
 """DLPack's kinds of elements; later versions have more."""
 
 
+class Layout:
+    """Makes tensors of a dtype, a shape and strides, each on a storage that ends with the tensor's last element.
+
+    Args:
+        nbytes: the size of such a storage.
+    """
+
+    __slots__ = ("_dtype", "_free", "_shape", "_strides", "nbytes")
+
+    def __init__(self, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...], nbytes: int) -> None:
+        self._dtype, self._shape, self._strides, self.nbytes = dtype, shape, strides, nbytes
+        self._free: list[_Description] = []
+        """Descriptions of this layout that no thread uses."""
+
+    def __del__(self) -> None:
+        _free.extend(self._free)
+
+    def tensor(self, address: int) -> Any:
+        """Returns a tensor whose storage begins at an address."""
+        try:
+            description = self._free.pop()
+        except IndexError:  # as many threads make one now as there are descriptions
+            description = self._description()
+        memory, at = description
+        _set_address(memory, 0, address)
+        tensor = _from_dlpack(_capsule(at, _NAME, None))
+        self._free.append(description)
+        return tensor
+
+    def _description(self) -> _Description:
+        try:
+            memory, at = _free.pop()
+        except IndexError:
+            memory = ctypes.create_string_buffer(_NBYTES)
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))  # never freed
+            at = ctypes.addressof(memory)
+        n, shape_at = len(self._shape), at + _HEAD_NBYTES
+        kind = _KINDS[self._dtype], 8 * self._dtype.itemsize, 1
+        ends = shape_at, shape_at + 8 * n, 0, 0, 0
+        numbers = *kind, *ends, *self._shape, *self._strides
+        Struct(f"{_HEAD}{2 * n}q").pack_into(memory, 0, 0, _EXTENSION, 0, n, *numbers)
+        return memory, at
+
+
 def takes(dtype: Any, n_axes: int) -> bool:
-    """True if `tensor_at` makes tensors of a dtype with so many axes."""
+    """True if there are layouts of a dtype with so many axes."""
     return dtype in _KINDS and n_axes <= _MOST_AXES
-
-
-def tensor_at(address: int, dtype: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
-    """Returns a tensor whose storage begins at an address, and has the bytes that the tensor needs."""
-    try:
-        memory, at = _free.pop()
-    except IndexError:  # as many threads make one now as there are descriptions
-        memory, at = _description()
-    n, shape_at, kind = len(shape), at + _HEAD_NBYTES, (_KINDS[dtype], 8 * dtype.itemsize, 1)
-    ends = shape_at, shape_at + 8 * n, 0, 0, 0
-    _packed(n)(memory, 0, address, _EXTENSION, 0, n, *kind, *ends, *shape, *strides)
-    tensor = _from_dlpack(_capsule(at, _NAME, None))
-    _free.append((memory, at))
-    return tensor
-
-
-@functools.cache
-def _packed(n_axes: int) -> Any:
-    return Struct(f"{_HEAD}{2 * n_axes}q").pack_into
-
-
-_HEAD_NBYTES = Struct(_HEAD + "0q").size
-
-
-def _description() -> tuple[Any, int]:
-    memory = ctypes.create_string_buffer(_NBYTES)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))  # never freed
-    return memory, ctypes.addressof(memory)

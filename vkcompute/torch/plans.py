@@ -7,22 +7,26 @@ key has what a kernel may ask of a tensor, which tensors share a memory, and all
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor, get_default_dtype
 
 from vkcompute.arrays.expressions import lazy
-from vkcompute.arrays.expressions.call_plan import CallPlan, add_to_key, by_value, plan_of
+from vkcompute.arrays.expressions.call_plan import CallPlan, add_to_key, plan_of
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, traced
 from vkcompute.compiled.call_trace import CallTrace
 from vkcompute.dtypes import process_float, scoped_float
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.scheduling import current
+from vkcompute.runtime.runtime import Runtime, default_runtime
+from vkcompute.runtime.scheduling.current import leads_elsewhere
+from vkcompute.torch.fallback import after_error, guarded
 from vkcompute.torch.kernels import Kernel, operator
-from vkcompute.torch.storage import Memory, memory_of, runtime, tensor_of
+from vkcompute.torch.made import Layout
+from vkcompute.torch.storage import Memory, layout_of, memory_of, tensor_of, tensor_on
 
 _MOST_ITEMS = 32  # of a sequence
 _WITHOUT = {
@@ -34,17 +38,65 @@ _WITHOUT = {
     "equal",
 }
 """Operators that call others with their gradients, wait for elements, or compute nothing."""
-for _kind in (torch.dtype, torch.device, torch.layout, torch.memory_format):
-    by_value(_kind)
+_OF_NUMBERS = {"scalar_tensor"}
+"""Operators that take no tensor, but compute one from numbers, which programs repeat."""
+_VALUES = {bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
+"""Types of arguments that are a part of the key as they are."""
+_UNPLANNED = UnknownKeyError, AttributeError, TypeError, RuntimeError
+_FLAGS = "Conjugate", "Negative"
+"""PyTorch resolves these before it calls a kernel, unless the operator has kernels of its own for these keys."""
 
 
 def planned(name: str, kernel: Kernel) -> Kernel:
-    """Returns a kernel with plans of its calls; itself if it returns views, or takes no tensors."""
+    """Returns a guarded kernel with plans of its calls; without them if it returns views, or takes no tensors."""
     schema = operator(name)._schema
     aliases = [value.alias_info for value in schema.returns]
     is_view = any(alias is not None and not alias.is_write for alias in aliases)
-    takes_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
-    return Planned(kernel) if takes_tensors and not is_view and name not in _WITHOUT else kernel
+    takes_tensors = name in _OF_NUMBERS or any("Tensor" in str(argument.type) for argument in schema.arguments)
+    if is_view or not takes_tensors or name in _WITHOUT:
+        return kernel if type(kernel) is partial else guarded(name, kernel)  # PyTorch's own raises its errors
+    has_flags = any(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key) for key in _FLAGS)
+    return _with_plans(name, kernel, CallPlans(OperatorPlan), has_flags=has_flags)
+
+
+def _with_plans(name: str, kernel: Kernel, plans: CallPlans[OperatorPlan], *, has_flags: bool) -> Kernel:
+    """Returns a guarded kernel with plans of its calls.
+
+    Args:
+        has_flags: True if PyTorch passes it tensors with a pending conjugation or negation, which it resolves for most.
+    """
+
+    def run(*args: Any, **named: Any) -> Any:
+        try:
+            if not (call_plans.are_used and plans.are_useful):
+                return kernel(*args, **named)
+            device, operands = default_runtime(), ([], [], [])
+            key = [plans, get_default_dtype(), scoped_float.get(), process_float[0]]
+            try:
+                _add(device, key, args, operands, has_flags)
+                for item in named.items():
+                    _add(device, key, item, operands, has_flags)
+                known = tuple(key)
+            except _UNPLANNED:
+                known = None
+            if known is None or leads_elsewhere(device):
+                return kernel(*args, **named)
+            plan = plans.get(device, known)
+            if plan is not None:
+                return plan.run(device, operands)
+            if not plans.is_to_trace(device, known):
+                return kernel(*args, **named)
+            result, plan = _traced(device, operands, partial(kernel, *args, **named))
+            plans.keep(device, known, plan)
+            return result
+        except BaseException as error:
+            return after_error(name, error, args, named)
+
+    return run
+
+
+Operands = tuple[list[Any], list[Memory], list[Array]]
+"""The tensors of a call in the order of its arguments, their memories once each, and the arrays of these."""
 
 
 class New(NamedTuple):
@@ -52,18 +104,27 @@ class New(NamedTuple):
 
     Attributes:
         at: the number of its array among those that the operator makes; None for one without elements.
+        layout: of the tensor; None if its storage has another size, or DLPack makes no such tensors.
     """
 
     at: int | None
     nbytes: int
+    layout: Layout | None
     dtype: Any
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
     def tensor(self, arrays: Sequence[Array]) -> Any:
         """Returns the tensor of a repeated call."""
-        at, nbytes, dtype, shape, strides = self
-        return tensor_of(Memory(nbytes, None if at is None else arrays[at]), dtype, shape, strides)
+        at, nbytes, layout, *others = self
+        memory = Memory(nbytes, None if at is None else arrays[at])
+        return tensor_of(memory, *others) if layout is None else tensor_on(memory, layout)
+
+
+class Number(NamedTuple):
+    """A number that an operator returns, which depends on layouts alone."""
+
+    value: int
 
 
 class OperatorPlan:
@@ -71,23 +132,27 @@ class OperatorPlan:
 
     Args:
         call: makes the arrays.
-        result: a `New`, the number of a tensor among the arguments, None, or a list or a tuple of such.
+        result: a `New`, a `Number`, the index of a tensor among the arguments, None, or a list or a tuple of such.
         replaced: pairs: the number of a memory among those of the arguments, and that of its array.
     """
 
-    __slots__ = ("_call", "_replaced", "_result")
+    __slots__ = ("_call", "_layout", "_nbytes", "_replaced", "_result")
 
     def __init__(self, call: CallPlan, result: Any, replaced: Sequence[tuple[int, int]]) -> None:
         self._call, self._result, self._replaced = call, result, replaced
+        is_one = type(result) is New and result.at == 0 and not replaced and not call.makes_several
+        self._layout, self._nbytes = (result.layout, result.nbytes) if is_one else (None, 0)
 
     def run(self, device: Runtime, operands: Operands) -> Any:
         """Runs the steps, and returns the results."""
-        arrays = self._call.run(device, operands.arrays)
+        tensors, memories, given = operands
+        arrays = self._call.run(device, given)
+        if self._layout is not None:  # most operators: they make one tensor
+            return tensor_on(Memory(self._nbytes, arrays), self._layout)
         arrays = arrays if type(arrays) is list else [arrays]
         for memory, at in self._replaced:
-            operands.memories[memory].replace(arrays[at])
-        result = self._result
-        return result.tensor(arrays) if type(result) is New else _made(result, arrays, operands.tensors)
+            memories[memory].replace(arrays[at])
+        return _made(self._result, arrays, tensors)
 
 
 def _made(result: Any, arrays: Sequence[Array], tensors: Sequence[Any]) -> Any:
@@ -96,118 +161,82 @@ def _made(result: Any, arrays: Sequence[Array], tensors: Sequence[Any]) -> Any:
         return result.tensor(arrays)
     if kind is int:
         return tensors[result]
+    if kind is Number:
+        return result.value
     return result if result is None else kind([_made(part, arrays, tensors) for part in result])
 
 
-class Operands:
-    """The tensors of a call, and its key.
-
-    Args:
-        key: the beginning of the key.
-
-    Attributes:
-        tensors: in the order of the arguments.
-        memories: of the tensors, once each.
-        arrays: of the memories that have one.
+def _add(device: Runtime, key: list[Any], args: Sequence[Any], operands: Operands, has_flags: bool) -> None:
+    """Adds arguments to the key of a call, and tensors to the operands.
 
     Raises:
-        UnknownKeyError: an argument is of another kind.
+        UnknownKeyError: an argument is of another kind, or a tensor of another device or runtime.
         AttributeError: a tensor is of the host, or its storage has been made by PyTorch.
+        TypeError: its memory is closed.
     """
-
-    __slots__ = ("arrays", "key", "memories", "tensors")
-
-    def __init__(self, key: list[Any], args: Sequence[Any], named: Mapping[str, Any]) -> None:
-        self.tensors: list[Any] = []
-        self.memories: list[Memory] = []
-        self.arrays: list[Array] = []
-        self.key = key
-        self._add(args)
-        for name, value in named.items():
-            key.append(name)
-            self._add((value,))
-
-    def _add(self, args: Sequence[Any]) -> None:
-        for x in args:
-            kind = type(x)
-            if isinstance(x, torch.Tensor):
-                self._add_tensor(x)
+    tensors, memories, arrays = operands
+    for x in args:
+        kind = type(x)
+        if kind is not Tensor and not isinstance(x, Tensor):
+            if kind in _VALUES:
+                key += kind, x
             elif kind in (list, tuple) and len(x) <= _MOST_ITEMS:
-                self.key += (kind, len(x))
-                self._add(x)
+                key += kind, len(x)
+                _add(device, key, x, operands, has_flags)
             else:
-                add_to_key(self.key, (x,), self.arrays)
-
-    def _add_tensor(self, x: Any) -> None:
+                add_to_key(key, (x,), arrays)
+            continue
         memory = x.untyped_storage()._vk
-        if memory in self.memories:
-            same = [at for at, tensor in enumerate(self.tensors) if tensor is x]
-            self.key += (self.memories.index(memory), *same)
+        if memory in memories:
+            key += memories.index(memory), *[at for at, tensor in enumerate(tensors) if tensor is x]
         else:
-            self._add_memory(memory)
-        self.key += (x.dtype, x.shape, x.stride(), x.storage_offset(), x.is_neg(), x.is_conj())
-        self.tensors.append(x)
-
-    def _add_memory(self, memory: Memory) -> None:
-        whole, is_shared = memory.whole, bool(memory.is_shared)
-        if memory.visible_nbytes < memory.nbytes or (is_shared and any(other.is_shared for other in self.memories)):
-            raise UnknownKeyError  # two that are shared may have the same bytes
-        self.memories.append(memory)
-        self.key += (memory.nbytes, is_shared)
-        if whole is None:
-            self.key.append(None)
-            return
-        self.arrays.append(whole)
-        if whole._expression is None:
-            address, *layout = whole.launch_key
-            self.key += (*layout, address & whole.runtime.alignment - 1)
-        else:
-            self.key += (whole._shape, lazy.part_of(whole))
-
-    def state(self) -> list[Any]:
-        """Returns what a call that is planned does not change."""
-        sizes = [(x.shape, x.stride(), x.storage_offset(), memory_of(x).address) for x in self.tensors]
-        return [sizes, [(memory.visible_nbytes, memory.is_shared) for memory in self.memories]]
+            if memory.is_shared or memory.visible_nbytes < memory.nbytes:
+                key.append(_kind_of_shared(memory, memories))
+            memories.append(memory)
+            if (whole := memory.whole) is None:
+                key += None, memory.nbytes
+            elif whole.runtime is not device:
+                raise UnknownKeyError
+            else:
+                arrays.append(whole)
+                if whole._expression is None:
+                    launch_key = whole.launch_key
+                    key += launch_key[0] & device.alignment - 1, launch_key[1:]
+                else:
+                    key += whole._shape, lazy.part_of(whole)
+        key += x.dtype, x.shape, x.stride(), x.storage_offset()
+        if has_flags:
+            key += x.is_neg(), x.is_conj()
+        tensors.append(x)
 
 
-class Planned:
-    """A kernel with plans of its calls."""
+def _kind_of_shared(memory: Memory, memories: Sequence[Memory]) -> str:
+    """Returns what a key has of a memory that is not replaced."""
+    if not memory.is_shared or any(other.is_shared for other in memories):
+        raise UnknownKeyError  # two that are shared may have the same bytes
+    return "shared"
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel, self._plans = kernel, CallPlans(OperatorPlan)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        """Returns the result of a call."""
-        if not (call_plans.are_used and self._plans.are_useful):
-            return self._kernel(*args, **named)
-        key = [self, torch.get_default_dtype(), scoped_float.get(), process_float[0]]
-        try:
-            operands = Operands(key, args, named)
-        except (UnknownKeyError, AttributeError, TypeError, RuntimeError):  # a closed array has no key
-            return self._kernel(*args, **named)
-        device, known = runtime(), tuple(key)
-        if current.leads_elsewhere(device):
-            return self._kernel(*args, **named)
-        plan = self._plans.get(device, known)
-        if plan is not None:
-            return plan.run(device, operands)
-        if not self._plans.is_to_trace(device, known):
-            return self._kernel(*args, **named)
-        return self._traced(operands, known, args, named)
+def _traced(device: Runtime, operands: Operands, call: Callable[[], Any]) -> tuple[Any, OperatorPlan | None]:
+    """Returns the result of a call, and its plan, if it can be repeated."""
+    state, before = _state(operands), [memory.whole for memory in operands[1]]
+    result, trace = traced(device, operands[2], (), call, knows_lazy=True)
+    return result, _plan_of(trace, operands, before, result) if _state(operands) == state else None
 
-    def _traced(self, operands: Operands, key: tuple[Any, ...], args: Any, named: Any) -> Any:
-        state, before = operands.state(), [memory.whole for memory in operands.memories]
-        result, trace = traced(runtime(), operands.arrays, (), lambda: self._kernel(*args, **named), knows_lazy=True)
-        plan = _plan_of(trace, operands, before, result) if operands.state() == state else None
-        self._plans.keep(runtime(), key, plan)
-        return result
+
+def _state(operands: Operands) -> list[Any]:
+    """Returns what a call that is planned does not change."""
+    tensors, memories, _ = operands
+    sizes = [(x.shape, x.stride(), x.storage_offset(), memory_of(x).address) for x in tensors]
+    return [sizes, [(memory.visible_nbytes, memory.is_shared) for memory in memories]]
 
 
 def _plan_of(trace: CallTrace, operands: Operands, before: Sequence[Array | None], result: Any) -> OperatorPlan | None:
     """Returns the plan of a traced call; None if it cannot be repeated."""
+    _, memories, arrays = operands
     outputs: list[Array] = []
     replaced = []
-    for at, (memory, array) in enumerate(zip(operands.memories, before, strict=True)):
+    for at, (memory, array) in enumerate(zip(memories, before, strict=True)):
         if memory.whole is not array:
             replaced.append((at, len(outputs)))
             outputs.append(memory.whole)  # type: ignore[arg-type]
@@ -215,9 +244,9 @@ def _plan_of(trace: CallTrace, operands: Operands, before: Sequence[Array | None
         described = _described(result, operands, outputs)
     except UnknownKeyError:
         return None
-    if not _are_own(outputs, operands.arrays):
+    if not _are_own(outputs, arrays):
         return None
-    call = plan_of(trace, operands.arrays, outputs[0] if len(outputs) == 1 else outputs)
+    call = plan_of(trace, arrays, outputs[0] if len(outputs) == 1 else outputs)
     return None if call is None else OperatorPlan(call, described, replaced)
 
 
@@ -232,18 +261,22 @@ def _described(result: Any, operands: Operands, outputs: list[Array]) -> Any:
         return described if isinstance(result, list) else tuple(described)
     if result is None:
         return None
+    if type(result) is int:
+        return Number(result)
     if not isinstance(result, torch.Tensor):
         raise UnknownKeyError
-    given = [at for at, tensor in enumerate(operands.tensors) if tensor is result]
+    given = [at for at, tensor in enumerate(operands[0]) if tensor is result]
     if given:
         return given[0]
     memory = getattr(result.untyped_storage(), "_vk", None)  # a tensor of the host has none
-    if memory is None or memory in operands.memories or result.storage_offset() or result.is_neg() or result.is_conj():
+    if memory is None or memory in operands[1] or result.storage_offset() or result.is_neg() or result.is_conj():
         raise UnknownKeyError
     at = None if memory.whole is None else len(outputs)
     if memory.whole is not None:
         outputs.append(memory.whole)
-    return New(at, memory.nbytes, result.dtype, tuple(result.shape), result.stride())
+    layout = layout_of(result.dtype, tuple(result.shape), result.stride())
+    of_storage = layout if layout is not None and layout.nbytes == memory.nbytes else None
+    return New(at, memory.nbytes, of_storage, result.dtype, tuple(result.shape), result.stride())
 
 
 def _are_own(outputs: Sequence[Array], arrays: Sequence[Array]) -> bool:

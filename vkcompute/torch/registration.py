@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch.utils import backend_registration
 
-from vkcompute.errors import DtypeError, MissingFeature, OutOfDeviceMemory
 from vkcompute.torch import collectives, patches
 from vkcompute.torch.device_guard import DeviceGuard, defer_interrupts
 from vkcompute.torch.device_module import DeviceModule
-from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
+from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, exists
 from vkcompute.torch.self_check import require, version
 
 OLDEST = 2, 10
@@ -99,31 +98,11 @@ def _add_kernels(library: Any) -> None:
     planned = importlib.import_module("vkcompute.torch.plans").planned
     for name, function in (*KERNELS.items(), *results.forms_with_results(), *results.structured_forms()):
         if exists(name):
-            run = _guarded(name, planned(name, results.prepared(name, function)))
+            run = planned(name, results.prepared(name, function))
             for key in ("PrivateUse1", *(["AutogradPrivateUse1"] if name in _COMPOSING else [])):
                 library.impl(name, run, key)
     importlib.import_module("vkcompute.torch.autocast").add_kernels(library)
     _loaded.append(importlib.import_module("vkcompute.torch.fallback").fall_back)
-
-
-def _guarded(name: str, function: Kernel) -> Kernel:
-    """Returns a kernel that raises PyTorch's errors, also where memory is full, and leaves some dtypes to the host."""
-    storage = importlib.import_module("vkcompute.torch.storage")
-
-    def run(*args: Any, **named: Any) -> Any:
-        try:
-            return function(*args, **named)
-        except OutOfDeviceMemory as error:
-            raise torch.OutOfMemoryError(str(error)) from error
-        except KeyboardInterrupt:
-            storage.keep_elements((args, named))
-            raise
-        except (MissingFeature, DtypeError):
-            return _loaded[0](operator(name), *args, **named)
-        except ValueError as error:
-            raise (IndexError if isinstance(error, IndexError) else RuntimeError)(str(error)) from error
-
-    return run
 
 
 def unregister() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import warnings
 import weakref
 from collections.abc import Container, Sequence
 from typing import Any
@@ -28,7 +27,7 @@ from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.torch import made
 from vkcompute.torch.element_types import ARRAYS, TORCH, array_dtype
-from vkcompute.torch.errors import other_device
+from vkcompute.torch.errors import other_device, warn
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
 
 _construct_storage = torch._C._construct_storage_from_data_pointer
@@ -39,11 +38,23 @@ _DEVICE = torch.device(DEVICE_NAME, 0)
 _NON_CANONICAL = 1 << 62  # no address of a processor with 48 or 57 bits of virtual addresses
 _OFFSET_BITS = 40
 _numbers = itertools.count()
-_free_numbers: list[int] = []
-_owners: dict[int, weakref.ref[Memory]] = {}
-"""The last memory that had an array, by the array's id."""
-_memories: dict[int, weakref.ref[Memory]] = {}
-"""The last memory with each number, for storages that PyTorch makes of an address."""
+
+
+class _Reference(weakref.ref["Memory"]):
+    """A weak reference to a memory, which keeps its address.
+
+    Attributes:
+        address: for the next memory once this one has none; not set if an interrupt has prevented it.
+    """
+
+    __slots__ = ("address",)
+    address: int
+
+
+_free: list[_Reference] = []
+"""References to memories that are gone."""
+_memories: dict[int, _Reference] = {}
+"""The last memory with each address, for storages that PyTorch makes of one."""
 
 
 class Memory:
@@ -58,29 +69,20 @@ class Memory:
             replaced. While a program is recorded, it is an `InPlaceUpdates`.
     """
 
-    __slots__ = ("__weakref__", "_number", "_reference", "address", "is_shared", "nbytes", "visible_nbytes", "whole")
+    __slots__ = ("__weakref__", "_reference", "address", "is_shared", "nbytes", "visible_nbytes", "whole")
 
     def __init__(self, nbytes: int, array: Array | None = None, *, is_shared: bool = False) -> None:
         try:
-            self._number = _free_numbers.pop()
-        except IndexError:
-            self._number = next(_numbers)
-        self.address = _NON_CANONICAL + (self._number << _OFFSET_BITS)
+            address = _free.pop().address
+        except (IndexError, AttributeError):
+            address = _NON_CANONICAL + (next(_numbers) << _OFFSET_BITS)
+        self._reference = _memories[address] = reference = _Reference(self, _free.append)
+        self.address = reference.address = address
         self.nbytes = self.visible_nbytes = nbytes
         self.is_shared: bool | InPlaceUpdates = is_shared
-        self.whole: Array | None = None
-        self._reference = _memories[self._number] = weakref.ref(self)
+        self.whole: Array | None = array
         if array is not None:
-            self.replace(array)
-
-    def __del__(self) -> None:
-        self._forget()
-        _free_numbers.append(self._number)
-
-    def _forget(self) -> None:
-        """Drops the entry of the array among owners, unless another memory has it."""
-        if self.whole is not None and _owners.get(id(self.whole)) is self._reference:
-            del _owners[id(self.whole)]
+            array.owner = reference
 
     def array(self, dtype: np.dtype[Any]) -> Array:
         """Returns the whole memory, allocated on first use with this dtype."""
@@ -96,10 +98,7 @@ class Memory:
 
     def replace(self, array: Array) -> None:
         """Sets the array that has all elements; nobody else may write to it."""
-        if self.whole is not None:
-            self._forget()
-        self.whole = array
-        _owners[id(array)] = self._reference
+        self.whole, array.owner = array, self._reference
 
     def resize(self, nbytes: int) -> None:
         """Changes the visible size. At 0 bytes the array is dropped, and with it the memory, unless it is shared.
@@ -219,8 +218,9 @@ def _adopted(storage: Any) -> Memory:
     """
     if storage.device.type not in DEVICE_TYPES:
         raise other_device(storage.device)
-    number, offset = divmod(storage.data_ptr() - _NON_CANONICAL, 1 << _OFFSET_BITS)
-    owner = _memories[number]() if number in _memories else None
+    offset = storage.data_ptr() & (1 << _OFFSET_BITS) - 1
+    reference = _memories.get(storage.data_ptr() - offset)
+    owner = None if reference is None else reference()
     if owner is None or offset + storage.nbytes() > owner.nbytes:
         raise RuntimeError(f"no memory of the device {DEVICE_NAME} is at {storage.data_ptr():#x}; its owner is gone")
     owner.is_shared = True
@@ -237,13 +237,27 @@ def new_storage(memory: Memory) -> Any:
 
 def tensor_of(memory: Memory, dtype: Any, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Any:
     """Returns a tensor on a memory; offset and strides count elements."""
-    if not offset and made.takes(dtype, len(shape)) and _nbytes(tuple(shape), tuple(strides), dtype) == memory.nbytes:
-        tensor = made.tensor_at(memory.address, dtype, shape, strides)
-        tensor.untyped_storage()._vk = memory
-        return tensor
+    tensor_layout = None if offset else layout_of(dtype, tuple(shape), tuple(strides))
+    if tensor_layout is not None and tensor_layout.nbytes == memory.nbytes:
+        return tensor_on(memory, tensor_layout)
     tensor = _create_tensor((), dtype)
     _set_storage(_CPU_KEYS, tensor, new_storage(memory), offset, shape, strides)
     return tensor
+
+
+def tensor_on(memory: Memory, tensor_layout: made.Layout) -> Any:
+    """Returns a tensor of a layout on all of a memory."""
+    tensor = tensor_layout.tensor(memory.address)
+    tensor.untyped_storage()._vk = memory
+    return tensor
+
+
+@functools.lru_cache(4096)
+def layout_of(dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> made.Layout | None:
+    """Returns the layout of tensors, from the start of their storages; None if DLPack makes no such ones."""
+    if not made.takes(dtype, len(shape)):
+        return None
+    return made.Layout(dtype, shape, strides, _nbytes(shape, strides, dtype))
 
 
 def set_storage(tensor: Any, storage: Any, offset: int, shape: Sequence[int], strides: Sequence[int]) -> Any:
@@ -270,7 +284,11 @@ def n_elements(shape: Sequence[int], strides: Sequence[int], offset: int = 0) ->
 
 def empty(shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Any:
     """Returns a tensor without elements yet: its memory is allocated when somebody reads it, or writes a part."""
-    return tensor_of(Memory(_nbytes(tuple(shape), tuple(strides), dtype)), dtype, shape, strides)
+    shape, strides = tuple(shape), tuple(strides)
+    tensor_layout = layout_of(dtype, shape, strides)
+    if tensor_layout is not None:
+        return tensor_on(Memory(tensor_layout.nbytes), tensor_layout)
+    return tensor_of(Memory(_nbytes(shape, strides, dtype)), dtype, shape, strides)
 
 
 @functools.lru_cache(4096)
@@ -417,13 +435,11 @@ def resize_to(out: Any, shape: Sequence[int]) -> None:
     if tuple(out.shape) == tuple(shape):
         return
     if out.numel():
-        warnings.warn(
+        warn(
             f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
             f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
             "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
-            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            UserWarning,
-            stacklevel=2,
+            "tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
         )
     out.resize_(shape)
 
@@ -458,6 +474,5 @@ def _exclusive(array: Array) -> Array:
 
 def _is_owned(array: Array) -> bool:
     """True if an array is that of a memory."""
-    reference = _owners.get(id(array))
-    owner = None if reference is None else reference()
+    owner = None if array.owner is None else array.owner()
     return owner is not None and owner.has(array)

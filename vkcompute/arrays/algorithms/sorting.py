@@ -100,6 +100,19 @@ def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
     return axis_moved_back(out, axis)
 
 
+def sort_with_indices(x: Array, axis: int = -1, *, descending: bool = False) -> tuple[Array, Array]:
+    """Returns the elements in order along an axis, and their indices; equal elements keep their order."""
+    axis = axis_of("sort", x.ndim, axis)
+    moved = contiguous(axis_last(x, axis))
+    values = empty_result(x.runtime, moved.shape, x.dtype)
+    indices = empty_result(x.runtime, moved.shape, default_int(x.runtime))
+    if x.size:
+        order = _order(moved, descending=descending)
+        gather(moved, order, Lines(1, x.size, 1), values)
+        store_in_rows(order.reshape(moved.shape), moved.shape[-1], indices)
+    return axis_moved_back(values, axis), axis_moved_back(indices, axis)
+
+
 def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Array, Array]:
     """Returns the k largest or smallest elements along an axis in order, and their indices; of equal ones the first.
 

@@ -59,9 +59,15 @@ class CallPlan:
         values: arrays from which results are made, in order: an argument's index, a `View`, a constant, or a `Node`.
         result: the index of a value, None, or (type, results) for a sequence.
         keeps_lazy: True if lazy arrays stay so, which have the same structures in each call.
+
+    Attributes:
+        makes_several: True if the result is no array, but None or a sequence.
     """
 
-    __slots__ = ("_keeps_lazy", "_leaves", "_n_slots", "_result", "_root", "_steps", "_uses_memory", "_values", "_view")
+    __slots__ = (
+        "_keeps_lazy", "_leaves", "_n_slots", "_only", "_picks", "_result", "_root", "_steps", "_uses_memory",
+        "_values", "_view", "makes_several",
+    )  # fmt: skip
 
     def __init__(
         self, steps: Sequence[Step], n_slots: int, values: Sequence[Any], result: Any, *, keeps_lazy: bool = False
@@ -75,6 +81,10 @@ class CallPlan:
         is_alone = len(self._leaves) == len(values) - 1 and not any(type(leaf) is View for leaf in self._leaves)
         is_quick = is_alone and type(root) is Node and type(root.expression) is lazy.Lazy  # known by its structure
         self._root: Node | None = root if type(root) is Node and not (is_quick or keeps_lazy) else None
+        is_only = type(root) is Node and is_alone and (is_quick or keeps_lazy) and not self._uses_memory
+        self._only: Node | None = root if is_only else None
+        self._picks = [values[x] if type(x) is int else x[0] for x in self._only.operands] if self._only else []
+        self.makes_several = type(result) is not int
 
     def run(self, runtime: Runtime, arrays: Sequence[Array]) -> Any:
         """Runs the steps, and returns the results."""
@@ -82,6 +92,9 @@ class CallPlan:
             for array in arrays:
                 if array._expression is not None:
                     array.compute()
+        if (only := self._only) is not None:  # a lazy array, of the arguments alone
+            operands = tuple([arrays[x] if type(x) is int else x for x in self._picks])
+            return lazy.pending(runtime, only.shape, only.dtype, only.expression.on(operands), operands)
         memory: Any = None
         if self._uses_memory:
             memory = Memory(runtime, arrays, self._n_slots - len(arrays))

@@ -94,11 +94,12 @@ class StridedView:
         contiguous: True if the elements are C-contiguous.
         launch_key: equal keys mean equal bindings and default grids, so launches reuse a plan.
         span: the range of the elements, as `range` gives it.
+        owner: a weak reference to what has the array as all of its memory, such as a tensor's storage; None for others.
     """
 
     __slots__ = (
         "__weakref__", "_base", "_buffer", "_contiguous", "_dtype", "_expression", "_nbytes", "_offset", "_shape",
-        "_size", "_strides", "launch_key", "runtime", "span",
+        "_size", "_strides", "launch_key", "owner", "runtime", "span",
     )  # fmt: skip
 
     shape: layout.Shape = _read_only("_shape", "x.reshape(shape)")
@@ -125,6 +126,7 @@ class StridedView:
             )
         self._expression: Expression | None = None
         self._base: weakref.ref[Any] | None = None
+        self.owner: weakref.ref[Any] | None = None
         self._buffer: Buffer | None = buffer
         self.runtime, self._offset = runtime, offset
         self._shape, self._strides, self._dtype = shape, strides, dtype
@@ -146,7 +148,7 @@ class StridedView:
         """Makes an array whose memory is computed on first use; without a runtime, the default one is opened then."""
         self = cls.__new__(cls)
         self._offset, self._shape, self._dtype, self._contiguous = 0, shape, dtype, True
-        self._expression, self._base = expression, None
+        self._expression, self._base, self.owner = expression, None, None
         if runtime is not None:
             self.runtime = runtime
             if runtime.scheduler.recordings:
@@ -163,7 +165,8 @@ class StridedView:
         """Makes a contiguous array at the start of a buffer; in half the time of the constructor."""
         self = cls.__new__(cls)
         self.runtime, self._buffer, self._expression, self._contiguous = runtime, buffer, None, True
-        self._offset, self._shape, self._dtype, self._nbytes, self._base = 0, shape, dtype, nbytes, None
+        self._offset, self._shape, self._dtype, self._nbytes = 0, shape, dtype, nbytes
+        self._base = self.owner = None
         char = dtype.char if dtype.char != "V" else letter(dtype)
         self.launch_key = buffer.location, shape, char + "." if nbytes == buffer.used_bytes else char  # as in `_bind`
         self.span = buffer, 0, nbytes
@@ -182,7 +185,7 @@ class StridedView:
         self = cls.__new__(cls)
         self.runtime, self._buffer, self._expression, self._contiguous = runtime, buffer, None, False
         self._shape, self._strides, self._dtype, char = like
-        self._offset, self._base = offset, None
+        self._offset, self._base, self.owner = offset, None, None
         self.launch_key = buffer.location + offset, self._shape, char, self._strides
         self.span = buffer, offset + extent[0], offset + extent[1]
         return self

@@ -15,7 +15,9 @@ from vkcompute.torch.kernels import is_on_device, kernel
 from vkcompute.torch.operands import require_same_elements
 from vkcompute.torch.storage import runtime, store, values_of, view_of, without_repeats
 
-_to_copy = torch.library.get_kernel("aten::_to_copy", "CPU").call_boxed  # the same for all devices
+_to_copy, _copy = (
+    torch.library.get_kernel(f"aten::{name}", "CPU").call_boxed for name in ("_to_copy", "copy_")
+)  # the same for all devices
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
 _NUMBERS = {float: torch.float64, complex: torch.complex128}
 """Dtypes of numbers of Python, which keep all of their bits; PyTorch infers the others so."""
@@ -25,6 +27,12 @@ _NUMBERS = {float: torch.float64, complex: torch.complex128}
 def to_copy(self: Any, *, non_blocking: bool = False, **named: Any) -> Any:
     """Returns a copy with another dtype or device; it always waits, as pinned memory needs an allocator in C++."""
     return _to_copy(_KEYS, self, **named)
+
+
+@kernel("copy_")
+def copy(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Copies a tensor to another as PyTorch does, which calls `_copy_from`; one plan has both."""
+    return _copy(_KEYS, self, src, non_blocking) if isinstance(src, torch.Tensor) else copy_from(src, self)
 
 
 @kernel("_copy_from")

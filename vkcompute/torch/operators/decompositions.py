@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -34,6 +34,13 @@ _NAMES = (
     # random numbers
     "normal.Tensor_float normal.Tensor_Tensor normal.float_Tensor"
 ).split()
+
+_COMPOSITE = (
+    "clone constant_pad_nd embedding full_like index_put_ masked_fill.Scalar masked_fill.Tensor ones_like repeat "
+    "rsub.Scalar stack zeros_like"
+).split()
+"""Operators that PyTorch computes by others on all devices: kernels here, so that one plan has all of a call."""
+_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
 
 _IN_PLACE = {
     "__ilshift__.Scalar": "bitwise_left_shift", "__ilshift__.Tensor": "bitwise_left_shift",
@@ -97,3 +104,5 @@ for _name, _other in _IN_PLACE.items():
 for _name in _NAMES:
     if exists(_name):
         kernel(_name)((_of_images if "upsample" in _name else composed)(_name))
+for _name in filter(exists, _COMPOSITE):
+    kernel(_name)(partial(torch.library.get_kernel(f"aten::{_name}", "CPU").call_boxed, _KEYS))

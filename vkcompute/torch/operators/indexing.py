@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.arrays.functions import indexing, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
+from vkcompute.torch.errors import warn
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import is_on_device, kernel
 from vkcompute.torch.operands import (
@@ -100,7 +100,7 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
     if self.dtype == torch.bool and accumulate:
         return fall_back(aten._index_put_impl_.default, self, indices, values, accumulate, unsafe)
     if any(index is not None and index.dtype == torch.uint8 for index in indices):
-        warnings.warn(_MASK_OF_BYTES, UserWarning, stacklevel=2)
+        warn(_MASK_OF_BYTES)
     require_apart(self, values, *indices)
     if not len(indices):
         return self.add_(values) if accumulate else self.copy_(values)
@@ -294,15 +294,17 @@ def masked_fill(self: Any, mask: Any, value: Any) -> Any:
         raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")
     if isinstance(value, torch.Tensor) and value.dim():
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got {value.dim()} dimensions")
+    if mask.dtype != torch.bool:  # raises PyTorch's error
+        torch.zeros(1, device="cpu").masked_fill_(torch.zeros(1, dtype=mask.dtype, device="cpu"), 0)
     dtype = self.dtype
     if not isinstance(value, torch.Tensor):
         torch.full((), value, dtype=dtype, device="cpu")  # raises PyTorch's error if the dtype has no such number
     distinct = without_repeats(self)
     if distinct is not self:
-        warnings.warn(_EXPANDED.format("masked_fill_"), UserWarning, stacklevel=2)
+        warn(_EXPANDED.format("masked_fill_"))
         repeated = [axis for axis, n in enumerate(distinct.shape) if n != self.shape[axis]]
         mask = mask.expand(self.shape).any(repeated, keepdim=True) if repeated else mask
-    elementwise(distinct, lambda m, v, x: where(m, v, x), mask.bool(), _converted(value, dtype), distinct)
+    elementwise(distinct, lambda m, v, x: where(m, v, x), mask, _converted(value, dtype), distinct)
     return self
 
 

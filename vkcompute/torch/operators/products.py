@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from vkcompute import nn
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.arrays.functions import products
@@ -15,7 +16,7 @@ from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import name_of, operand, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
-_matmul = planned(products.matmul)
+_matmul, _linear = planned(products.matmul), planned(nn.linear)
 
 
 def _product(self: Any, other: Any) -> Array:
@@ -50,6 +51,8 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out
     require_same_elements(out, self)
     dtype, shape = wide(out.dtype), _shape(mat1, mat2)
     result: Any = None
+    if beta == alpha == 1 and self.dim() == 1 and mat1.dim() == 2 and self.shape == shape[1:] and _is_fused(mat1):
+        return store(out, _linear(operand(mat1), operand(mat2).transpose(), operand(self)))
     if mat1.shape[-1]:
         result = convert(_product(mat1, mat2), dtype)
         result = result if alpha == 1 else apply("multiply", result, dtype.type(alpha))
@@ -62,6 +65,11 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out
         return store(out, result)
     resize_to(out, shape)
     return out.fill_(0)
+
+
+def _is_fused(mat1: Any) -> bool:
+    """True for a matrix with elements whose products one kernel adds to a vector."""
+    return bool(mat1.numel()) and mat1.dtype.is_floating_point
 
 
 @kernel("dot")

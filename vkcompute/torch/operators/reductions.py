@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from vkcompute import nn
-from vkcompute.arrays.algorithms import axis_reductions
+from vkcompute.arrays.algorithms import axis_reductions, sorting
 from vkcompute.arrays.expressions.call_plan import planned
-from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
@@ -21,7 +20,7 @@ from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import axes_of, axis_of, operand, require_apart, require_dtype, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
-_take_along_axis, _topk = planned(standard.take_along_axis), planned(standard.topk)
+_sort, _topk = planned(sorting.sort_with_indices), planned(sorting.topk)
 _INDEX_OF = {name: planned(getattr(reductions, name)) for name in ("argmax", "argmin")}
 
 
@@ -313,29 +312,10 @@ def sort(self: Any, *, stable: Any = None, dim: int = -1, descending: bool = Fal
     if not self.dim() or not self.numel():
         return store(values, array), indices.fill_(0)
     axis = axis_of(dim, self.dim())
-    order = _order(array, axis, descending)
-    store(values, _take_along_axis(array, order, axis))
+    in_order, order = _sort(array, axis, descending=descending)
+    store(values, in_order)
     store(indices, order)
     return values, indices
-
-
-@planned
-def _order(array: Array, axis: int, descending: bool) -> Array:
-    """Returns the indices in order; NaN is the largest number, as PyTorch has it."""
-    if array.dtype.kind == "f" and descending:
-        is_nan = apply("isnan", array)
-        array = where(is_nan, math.inf, array)
-        order = standard.argsort(array, axis, descending=True)
-        rank = apply("logical_not", standard.take_along_axis(is_nan, order, axis)).astype(np.int32)
-        return standard.take_along_axis(order, standard.argsort(rank, axis), axis)
-    return standard.argsort(array, axis, descending=descending)
-
-
-@planned
-def _largest(array: Array, axis: int, k: int) -> tuple[Array, Array]:
-    """Returns the k largest floats along an axis, and their indices; NaN is the largest number."""
-    order = _order(array, axis, True)[(slice(None),) * axis + (slice(0, k),)].copy()
-    return standard.take_along_axis(array, order, axis), order
 
 
 @kernel("topk.values")
@@ -348,10 +328,7 @@ def topk(
     array = operand(self)
     if not self.dim() or not self.numel() or not k:
         return (store(values, array) if k else values), indices.fill_(0)
-    if array.dtype.kind == "f" and largest:
-        top, order = _largest(array, axis_of(dim, self.dim()), k)
-    else:
-        top, order = _topk(array, k, dim, largest=largest)
+    top, order = _topk(array, k, dim, largest=largest)
     store(values, top)
     store(indices, order)
     return values, indices

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +9,11 @@ import torch
 
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.functions import creation, manipulation
-from vkcompute.torch.element_types import computed, to_numpy
+from vkcompute.torch.element_types import array_dtype, computed, is_computed, to_numpy
+from vkcompute.torch.errors import warn
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import axes_of, operand, require_dtype
+from vkcompute.torch.operators.copies import filled
 from vkcompute.torch.storage import runtime, store, values_of, wrap
 
 _roll = planned(manipulation.roll)
@@ -23,12 +24,10 @@ def arange(start: Any, end: Any, step: Any = 1, *, out: Any) -> Any:
     """Computes the numbers from start to end."""
     made = torch.arange(start, end, step, dtype=out.dtype, device="cpu")
     if out.numel() not in (0, made.numel()):
-        warnings.warn(
+        warn(
             f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not "
             f"match the computed number of elements {made.numel()}. Note that this may occur as a result of rounding "
-            f"error. The out tensor will be resized to a tensor of shape ({made.numel()},).",
-            UserWarning,
-            stacklevel=2,
+            f"error. The out tensor will be resized to a tensor of shape ({made.numel()},)."
         )
     return _stored(made, out)
 
@@ -113,4 +112,6 @@ def roll(self: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None) -> Any:
     """Returns a tensor without axes."""
     made = torch.scalar_tensor(s, dtype=dtype, device="cpu")
+    if is_computed(made.dtype):
+        return wrap(filled((), made.item(), array_dtype(made.dtype)), made.dtype)
     return wrap(runtime().array(to_numpy(made)), made.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,8 +23,10 @@ from vkcompute.torch.storage import (
 from vkcompute.torch.storage import empty as _empty
 
 _CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-_as_strided = torch.library.get_kernel("aten::as_strided", "CPU").call_boxed
-_view = torch.library.get_kernel("aten::view", "CPU").call_boxed
+_as_strided, _view = (
+    partial(torch.library.get_kernel(f"aten::{name}", "CPU").call_boxed, _CPU) for name in ("as_strided", "view")
+)
+"""PyTorch's views of a storage, whose bounds it checks; without a frame of Python, as programs make many."""
 
 
 def _filled(tensor: Any) -> Any:
@@ -73,22 +76,14 @@ def zeros(
     return empty(size, dtype=dtype).zero_()
 
 
-@kernel("as_strided")
-def as_strided(self: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
-    """Returns a view of the storage, whose bounds PyTorch checks."""
-    return _as_strided(_CPU, self, size, stride, storage_offset)
-
-
-@kernel("view")
-def view(self: Any, size: Sequence[int]) -> Any:
-    """Returns the elements with other sizes, if strides give them."""
-    return _view(_CPU, self, size)
+kernel("as_strided")(_as_strided)
+kernel("view")(_view)
 
 
 @kernel("_reshape_alias")
 def reshape_alias(self: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
     """Returns a view with sizes and strides that PyTorch has computed."""
-    return _as_strided(_CPU, self, size, stride, self.storage_offset())
+    return _as_strided(self, size, stride, self.storage_offset())
 
 
 @kernel("set_.source_Storage_storage_offset")
