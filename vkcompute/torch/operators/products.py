@@ -15,7 +15,7 @@ from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import name_of, operand, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
-_matmul = planned(products.matmul)
+_matmul, _wide_matmul = planned(products.matmul), planned(products.wide_matmul)
 
 
 def _product(self: Any, other: Any) -> Array:
@@ -51,7 +51,7 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out
     dtype, shape = wide(out.dtype), _shape(mat1, mat2)
     result: Any = None
     if mat1.shape[-1]:
-        result = convert(_product(mat1, mat2), dtype)
+        result = convert(_wide_matmul(operand(mat1), operand(mat2)), dtype)
         result = result if alpha == 1 else apply("multiply", result, dtype.type(alpha))
     if beta != 0:
         bias = operand(self, dtype)
