@@ -29,7 +29,7 @@ _NAMES = (
     "_upsample_nearest_exact3d.out "
     # elements, indices, reductions
     "channel_shuffle isin.Tensor_Tensor_out "
-    "linalg_cross.out nan_to_num.out nansum norm.out renorm.out round.decimals_out rsub.Tensor special_entr.out "
+    "linalg_cross.out nansum norm.out renorm.out round.decimals_out rsub.Tensor special_entr.out "
     "special_xlog1py.out take trace "
     # random numbers
     "normal.Tensor_float normal.Tensor_Tensor normal.float_Tensor"
@@ -92,8 +92,22 @@ def _in_place(name: str) -> Callable[..., Any]:
     return run
 
 
+def _by_parts(name: str) -> Callable[..., Any]:
+    """Returns the kernel of a function that PyTorch computes of both parts of complex numbers."""
+    compute = composed(name)
+
+    def run(self: Any, *args: Any, out: Any) -> Any:
+        if not self.is_complex():
+            return compute(self, *args, out=out)
+        parts = torch.view_as_real(self.resolve_conj())
+        return copy_to(out, torch.view_as_complex(compute(parts, *args, out=torch.empty_like(parts)).contiguous()))
+
+    return run
+
+
 for _name, _other in _IN_PLACE.items():
     kernel(_name)(_in_place(_other))
 for _name in _NAMES:
     if exists(_name):
         kernel(_name)((_of_images if "upsample" in _name else composed)(_name))
+kernel("nan_to_num.out")(_by_parts("nan_to_num.out"))

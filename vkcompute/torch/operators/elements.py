@@ -10,7 +10,14 @@ import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, joined, where
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise, name_of, require_cast, require_same_elements
+from vkcompute.torch.operands import (
+    elementwise,
+    name_of,
+    require_cast,
+    require_kind,
+    require_number,
+    require_same_elements,
+)  # fmt: skip
 from vkcompute.torch.storage import copy_to, resize_to
 
 _FLOATS = (
@@ -47,6 +54,7 @@ def _rows(text: str) -> list[tuple[str, str]]:
 
 def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
     def run(self: Any, *, out: Any) -> Any:
+        require_kind(row, self.dtype)
         if row in _ALIKE:
             _require_alike(row, self, out)
         if keeps and self.dtype in _INTEGERS and row in _ROUNDINGS:
@@ -78,6 +86,7 @@ def _require_alike(row: str, self: Any, out: Any) -> None:
 def _binary(row: str) -> Callable[..., Any]:
     def run(self: Any, other: Any, *, out: Any) -> Any:
         dtype = torch.result_type(self, other)
+        require_kind(row, dtype)
         if row in _TO_FLOATS and not (dtype.is_floating_point or dtype.is_complex):
             dtype = torch.get_default_dtype()
         if row in _REMAINDERS:
@@ -133,9 +142,16 @@ _register_rows()
 def add(self: Any, other: Any, *, alpha: Any = 1, out: Any) -> Any:
     """Computes self + alpha * other."""
     dtype = torch.result_type(self, other)
+    _require_factor(alpha, dtype)
     if alpha == 1:
         return elementwise(out, lambda x, y: apply("add", x, y), self, other, dtype=dtype)
     return elementwise(out, _scaled_sum, self, other, alpha, dtype=dtype)
+
+
+def _require_factor(alpha: Any, dtype: Any) -> None:
+    """Raises RuntimeError for a bool as a factor of numbers."""
+    if isinstance(alpha, bool) and dtype != torch.bool:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
 
 
 def _scaled_sum(x: Any, y: Any, factor: Any) -> Any:
@@ -150,6 +166,9 @@ def _times(x: Any, factor: Any) -> Any:
 def sub(self: Any, other: Any, *, alpha: Any = 1, out: Any) -> Any:
     """Computes self - alpha * other."""
     dtype = torch.result_type(self, other)
+    _require_factor(alpha, dtype)
+    if any(x.dtype == torch.bool if isinstance(x, torch.Tensor) else isinstance(x, bool) for x in (self, other)):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported; use `~` for a mask")
     if alpha == 1:
         return elementwise(out, lambda x, y: apply("subtract", x, y), self, other, dtype=dtype)
     return elementwise(out, lambda x, y, a: apply("subtract", x, _times(y, a)), self, other, alpha, dtype=dtype)
@@ -306,6 +325,8 @@ def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any) -> Any:
     """Computes elements that are at least min and at most max; NaN stays."""
     limits = [limit for limit in (min, max) if limit is not None]
     dtype = torch.result_type(self, limits[0]) if len(limits) == 1 else out.dtype
+    for limit in limits:
+        require_number(limit, dtype)
     names = [name for name, limit in (("maximum", min), ("minimum", max)) if limit is not None]
     return elementwise(out, lambda x, *given: _limited(x, names, given), self, *limits, dtype=dtype)
 
@@ -337,6 +358,7 @@ def clamp_max(self: Any, max: Any, *, out: Any) -> Any:
 @kernel("addcmul.out")
 def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) -> Any:
     """Computes self + value * tensor1 * tensor2."""
+    require_number(value, out.dtype)
 
     def compute(x: Any, a: Any, b: Any, factor: Any) -> Any:
         product = apply("multiply", a, b)
@@ -348,6 +370,7 @@ def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) 
 @kernel("addcdiv.out")
 def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) -> Any:
     """Computes self + value * tensor1 / tensor2."""
+    require_number(value, out.dtype)
     if tensor1.dtype in _INTEGERS and tensor2.dtype in _INTEGERS:
         raise RuntimeError("Integer division with addcdiv is no longer supported; give it floats, as by .float()")
 
@@ -360,6 +383,7 @@ def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) 
 @kernel("lerp.Scalar_out", "lerp.Tensor_out")
 def lerp(self: Any, end: Any, weight: Any, *, out: Any) -> Any:
     """Computes self + weight * (end - self), from the nearer end."""
+    require_number(weight, out.dtype)
 
     def compute(x: Any, y: Any, w: Any) -> Any:
         distance = apply("subtract", y, x)

@@ -84,7 +84,12 @@ def vdot(self: Any, other: Any) -> Any:
 @kernel("addr")
 def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns beta * self + alpha * the outer product of two vectors."""
-    beta, alpha = _of_dtype(beta, self), _of_dtype(alpha, self)
+    for name, vector in (("vec1", vec1), ("vec2", vec2)):
+        if vector.dim() != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.dim()}-D")
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if not isinstance(factor, int) and not (self.is_floating_point() or self.is_complex()):
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     outer = vec1.unsqueeze(1) * vec2
     outer = outer if alpha == 1 else outer * alpha
     total = outer if beta == 0 else (self if beta == 1 else self * beta) + outer
