@@ -363,6 +363,9 @@ CHANNELS_LAST: dict[str, Function] = {
     "group norm": lambda x: F.group_norm(x, 2),
     "adaptive mean": lambda x: F.adaptive_avg_pool2d(x, 3),
     "largest": lambda x: F.max_pool2d(x, 2),
+    "slopes": lambda x: F.rrelu(x, 0.1, 0.3),
+    "elements at indices": lambda x: torch.take(x, (x > 0).long()),
+    "positive": lambda x: torch.nonzero(x > 0),
     "largest of volumes": lambda x: F.max_pool3d(_deep(x), (1, 2, 2)),
     "largest of one volume": lambda x: F.max_pool3d(_deep(x)[0], (1, 2, 2), return_indices=True)[1],
 }

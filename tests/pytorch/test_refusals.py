@@ -185,6 +185,8 @@ REFUSED: dict[str, Call] = {
     "a limit beyond an int16": lambda t: t.short().clamp_max(1 << 20),
     "matrices for an outer product": lambda t: torch.addr(t, t, t),
     "a float as a factor of integers": lambda t: torch.addr(t.long(), t[:, 0].long(), t[0].long(), beta=2.5),
+    "a bool as a factor of an outer product": lambda t: torch.addr(t, t[:, 0], t[0], beta=True),
+    "degrees of integers in place": lambda t: t.long().deg2rad_(),
     "several dtypes of a step function": lambda t: torch.heaviside(t, t.double()),
     "bits of floats": lambda t: t & t,
     "inverted bits of floats": lambda t: ~t,

@@ -60,6 +60,8 @@ def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
         if keeps and self.dtype in _INTEGERS and row in _ROUNDINGS:
             return copy_to(out, self)
         dtype = None if keeps else out.dtype
+        if row in _ANGLES and self.dtype in _INTEGERS:
+            require_cast(torch.get_default_dtype(), out)
         if not keeps:
             require_cast(self.dtype if self.is_complex() else torch.get_default_dtype(), out)
             if out.is_complex() and not self.is_complex():  # roots of negative numbers are NaN
@@ -70,6 +72,7 @@ def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
 
 
 _INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64}
+_ANGLES = {"deg2rad", "rad2deg"}
 _ROUNDINGS = {"ceil", "floor", "trunc", "rint"}
 _ALIKE = {"absolute", "invert", "negative", *_ROUNDINGS}
 """Rows whose results have the dtype of the operand, without a conversion."""
@@ -83,14 +86,14 @@ def _require_alike(row: str, self: Any, out: Any) -> None:
         raise RuntimeError(f"Found dtype {name_of(out.dtype)} but expected {name_of(self.dtype)}")
 
 
-def _binary(row: str) -> Callable[..., Any]:
+def binary(row: str) -> Callable[..., Any]:
     def run(self: Any, other: Any, *, out: Any) -> Any:
         dtype = torch.result_type(self, other)
         require_kind(row, dtype)
         if row in _TO_FLOATS and not (dtype.is_floating_point or dtype.is_complex):
             dtype = torch.get_default_dtype()
         if row in _REMAINDERS:
-            _require_divisor(other, dtype)
+            require_divisor(other, dtype)
         return elementwise(out, lambda x, y: apply(row, x, y), self, other, dtype=dtype, is_wide=row not in _EXACT)
 
     return run
@@ -104,7 +107,7 @@ _TO_FLOATS = {"divide", "arctan2", "copysign", "xlogy"}
 _REMAINDERS = {"fmod", "remainder"}
 
 
-def _require_divisor(other: Any, dtype: Any) -> None:
+def require_divisor(other: Any, dtype: Any) -> None:
     """Raises RuntimeError for a number 0 that divides integers; zeros among elements of the device give 0."""
     is_number = not isinstance(other, torch.Tensor) or (other.device.type == "cpu" and not other.dim())
     if is_number and not (dtype.is_floating_point or dtype.is_complex or other):
@@ -116,9 +119,9 @@ def _register_rows() -> None:
         for name, row in _rows(names):
             kernel(f"{name}.out")(_unary(row, keeps=keeps))
     for name, row in _rows(_BINARY):
-        kernel(name)(_binary(row))
+        kernel(name)(binary(row))
     for name, row in _rows(_COMPARISONS):
-        kernel(f"{name}.Tensor_out", f"{name}.Scalar_out")(_binary(row))
+        kernel(f"{name}.Tensor_out", f"{name}.Scalar_out")(binary(row))
     for name in ("logical_and", "logical_or", "logical_xor"):
         kernel(f"{name}.out")(_truth(name))
 
@@ -174,51 +177,6 @@ def sub(self: Any, other: Any, *, alpha: Any = 1, out: Any) -> Any:
     return elementwise(out, lambda x, y, a: apply("subtract", x, _times(y, a)), self, other, alpha, dtype=dtype)
 
 
-@kernel("div.out_mode")
-def div(self: Any, other: Any, *, rounding_mode: str | None, out: Any) -> Any:
-    """Computes the quotient, as it is, truncated or rounded down."""
-    dtype = torch.result_type(self, other)
-    if rounding_mode is not None:
-        _require_divisor(other, dtype)
-    if rounding_mode == "floor":
-        return elementwise(out, lambda x, y: apply("floor_divide", x, y), self, other, dtype=dtype)
-    if rounding_mode is None:
-        return _binary("divide")(self, other, out=out)
-    if dtype.is_floating_point:
-        return elementwise(out, lambda x, y: apply("trunc", apply("divide", x, y)), self, other, dtype=dtype)
-    return elementwise(out, _truncated_quotient, self, other, dtype=dtype)
-
-
-def _truncated_quotient(x: Any, y: Any) -> Any:
-    """Returns the quotient of integers, rounded to zero."""
-    down = apply("floor_divide", x, y)
-    has_rest = apply("not_equal", apply("remainder", x, y), 0)
-    is_negative = (
-        apply("logical_xor", apply("less", x, 0), apply("less", y, 0))
-        if hasattr(y, "is_pending")
-        else (apply("less", x, 0) if y >= 0 else apply("greater_equal", x, 0))
-    )
-    return where(apply("logical_and", has_rest, is_negative), apply("add", down, 1), down)
-
-
-@kernel("floor_divide.out")
-def floor_divide(self: Any, other: Any, *, out: Any) -> Any:
-    """Computes the quotient, rounded down."""
-    return div(self, other, rounding_mode="floor", out=out)
-
-
-@kernel("floor_divide")
-def floor_divide_new(self: Any, other: Any) -> Any:
-    """Returns the quotient, rounded down."""
-    return torch.div(self, other, rounding_mode="floor")
-
-
-@kernel("floor_divide_.Tensor")
-def floor_divide_in_place(self: Any, other: Any) -> Any:
-    """Divides in place, rounded down."""
-    return self.div_(other, rounding_mode="floor")
-
-
 @kernel("pow.Tensor_Tensor_out", "pow.Tensor_Scalar_out", "pow.Scalar_out")
 def power(self: Any, exponent: Any, *, out: Any) -> Any:
     """Computes powers."""
@@ -246,13 +204,6 @@ def heaviside(self: Any, values: Any, *, out: Any) -> Any:
         return where(apply("equal", x, 0), y, where(apply("greater", x, 0), 1, 0))
 
     return elementwise(out, compute, self, values, dtype=out.dtype)
-
-
-@kernel("remainder.Scalar_Tensor")
-def remainder_of_number(self: Any, other: Any) -> Any:
-    """Returns the remainders of a number by elements."""
-    number = torch.full((), self, dtype=torch.result_type(self, other), device="vk")
-    return torch.remainder(number, other)
 
 
 @kernel("sign.out", "sgn.out")

@@ -327,7 +327,7 @@ def nonzero(self: Any) -> Any:
     if not self.dim():
         return torch.empty((int(bool(self.item())), 0), dtype=torch.int64, device="vk")
     axes = [wrap(array, torch.int64) for array in standard.nonzero(operand(self))]
-    return torch.stack(axes, 1)
+    return torch.stack(axes).t()  # with the strides of other devices
 
 
 @kernel("nonzero.out")
@@ -354,6 +354,12 @@ def masked_select_into(self: Any, mask: Any, *, out: Any) -> Any:
     """Computes the elements where a mask is true."""
     require_apart(out, self, mask)
     return copy_to(out, masked_select(self, mask))
+
+
+@kernel("take")
+def take(self: Any, index: Any) -> Any:
+    """Returns elements at indices of the flattened tensor."""
+    return self.reshape(-1)[index].contiguous()
 
 
 @kernel("take.out")

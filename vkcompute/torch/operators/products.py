@@ -88,6 +88,8 @@ def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
         if vector.dim() != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.dim()}-D")
     for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, bool) and self.dtype != torch.bool:
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
         if not isinstance(factor, int) and not (self.is_floating_point() or self.is_complex()):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     outer = vec1.unsqueeze(1) * vec2
