@@ -350,6 +350,11 @@ def test_quotients_of_infinite_numbers(mode: str | None) -> None:
             assert torch.equal(result.signbit() | result.isnan(), host.signbit() | host.isnan())
 
 
+def test_powers_of_integers_by_a_negative_number_of_the_host() -> None:
+    x, exponent = torch.tensor([-2, -1, 1, 3]), torch.tensor(-3)
+    assert (x.to("vk") ** exponent).tolist() == (x**exponent).tolist()
+
+
 def test_quotients_of_numbers_by_integers() -> None:
     x = torch.tensor([-5, -3, -1, 1, 2, 7, 8])
     for mode in "floor", "trunc":

@@ -191,6 +191,8 @@ def power(self: Any, exponent: Any, *, out: Any) -> Any:
             return elementwise(out, lambda x: apply("square", x), self, dtype=dtype)
         if abs(exponent) == 0.5 and dtype in (torch.float32, torch.float64):  # as PyTorch does, NaN for -inf
             return elementwise(out, lambda x: apply("sqrt" if exponent > 0 else "rsqrt", x), self, dtype=dtype)
+    elif not exponent.dim() and not (dtype.is_floating_point or dtype.is_complex):
+        exponent = exponent.to("vk")  # arrays refuse a negative number, but take it as an element
     return elementwise(out, lambda x, y: apply("power", x, y), self, exponent, dtype=dtype)
 
 
