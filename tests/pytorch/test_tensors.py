@@ -350,6 +350,12 @@ def test_quotients_of_infinite_numbers(mode: str | None) -> None:
             assert torch.equal(result.signbit() | result.isnan(), host.signbit() | host.isnan())
 
 
+def test_elements_that_are_taken_are_copies() -> None:
+    x = torch.arange(3.0, device="vk")
+    torch.take(x, torch.tensor(1, device="vk")).add_(5)
+    assert x.tolist() == [0, 1, 2]
+
+
 def test_powers_of_integers_by_a_negative_number_of_the_host() -> None:
     x, exponent = torch.tensor([-2, -1, 1, 3]), torch.tensor(-3)
     assert (x.to("vk") ** exponent).tolist() == (x**exponent).tolist()

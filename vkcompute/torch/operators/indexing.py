@@ -359,7 +359,7 @@ def masked_select_into(self: Any, mask: Any, *, out: Any) -> Any:
 @kernel("take")
 def take(self: Any, index: Any) -> Any:
     """Returns elements at indices of the flattened tensor."""
-    return self.reshape(-1)[index].contiguous()
+    return aten.index.Tensor(self.reshape(-1), [index]).contiguous()  # `[index]` of a number is a view
 
 
 @kernel("take.out")
