@@ -116,8 +116,8 @@ def convolution(
     if not _is_native(input) or not weight.numel():
         return fall_back(torch.ops.aten.convolution.default, input, weight, bias, *numbers).contiguous()
     if _is_rounded_often(input, transposed):
-        wide = [None if x is None else x.float() for x in (input, weight, bias)]
-        return convolution(*wide, *numbers).to(input.dtype)
+        wide = None if bias is None else bias.float()
+        return convolution(input.float(), weight.float(), wide, *numbers).to(input.dtype)
     by = _Geometry(stride, padding, dilation, groups)
     if not transposed:
         if input.dim() == 4:
