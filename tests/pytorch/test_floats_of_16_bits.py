@@ -50,6 +50,37 @@ def test_results_are_as_close_as_the_cpus(name: str, dtype: torch.dtype) -> None
         assert (result - exact).abs().max() <= 2 * (host - exact).abs().max() + 2 * step
 
 
+ROUNDED_ONCE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "volumes": lambda x: F.conv3d(x.view(1, 2, 4, 8, 8), x.view(-1)[:270].view(5, 2, 3, 3, 3), x.view(-1)[:5]),
+    "transposed volumes": lambda x: F.conv_transpose3d(x.view(1, 2, 4, 8, 8), x.view(-1)[:270].view(2, 5, 3, 3, 3)),
+    "transposed images": lambda x: F.conv_transpose2d(
+        x.view(1, 8, 8, 8), x.view(-1)[:216].view(8, 3, 3, 3), x.view(-1)[:3]
+    ),
+    "products and terms": lambda x: torch.baddbmm(x.view(2, 16, 16), x.view(2, 16, 16), x.view(2, 16, 16), alpha=0.5),
+    "linear": lambda x: F.linear(x.view(16, 32), x.view(16, 32), x.view(-1)[:16]),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ROUNDED_ONCE)
+def test_sums_of_products_are_rounded_once(name: str, dtype: torch.dtype) -> None:
+    x = _numbers(512).to(dtype)
+    exact = ROUNDED_ONCE[name](x.double())
+    errors = (ROUNDED_ONCE[name](x.to("vk")).cpu().double() - exact).abs()
+    assert (errors <= 0.51 * torch.finfo(dtype).eps * exact.abs() + 1e-4).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_means_and_deviations_of_norms_have_the_dtype_that_pytorch_expects_of_a_device(dtype: torch.dtype) -> None:
+    x = _numbers(2, 4, 3).to("vk", dtype)
+    for weight, groups in (None, dtype), (x[0, :, 0], dtype), (x[0, :, 0].float(), torch.float32):
+        assert {y.dtype for y in torch.native_group_norm(x, weight, weight, 2, 4, 3, 2, 1e-5)[1:]} == {groups}
+        assert {y.dtype for y in torch.native_batch_norm(x, weight, weight, None, None, True, 0.1, 1e-5)[1:]} == {
+            torch.float32
+        }
+    assert {y.dtype for y in torch.native_layer_norm(x, [3], None, None, 1e-5)[1:]} == {torch.float32}
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_gradients_of_silu_are_rounded_once(dtype: torch.dtype) -> None:
     x = torch.linspace(-1.6, -1.0, 256).to(dtype)  # the slope is 0 at -1.278

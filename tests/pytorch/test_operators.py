@@ -363,6 +363,9 @@ CHANNELS_LAST: dict[str, Function] = {
     "group norm": lambda x: F.group_norm(x, 2),
     "adaptive mean": lambda x: F.adaptive_avg_pool2d(x, 3),
     "largest": lambda x: F.max_pool2d(x, 2),
+    "slopes": lambda x: F.rrelu(x, 0.1, 0.3),
+    "elements at indices": lambda x: torch.take(x, (x > 0).long()),
+    "positive": lambda x: torch.nonzero(x > 0),
     "largest of volumes": lambda x: F.max_pool3d(_deep(x), (1, 2, 2)),
     "largest of one volume": lambda x: F.max_pool3d(_deep(x)[0], (1, 2, 2), return_indices=True)[1],
 }
@@ -394,12 +397,13 @@ def test_dtypes_promote_as_on_the_cpu(dtype: torch.dtype, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("antialias", [False, True])
-def test_images_of_bytes_are_resized_within_their_range(mode: str, antialias: bool) -> None:
+def test_images_of_bytes_are_resized_as_on_the_cpu(mode: str, antialias: bool) -> None:
     image = torch.randint(0, 2, (1, 3, 20, 26)).mul(255).to(torch.uint8)  # cubic steps go beyond 0 and 255
     for size in (15, 15), (50, 43):
         host, device = (F.interpolate(x, size=size, mode=mode, antialias=antialias) for x in (image, image.to("vk")))
         assert device.dtype == torch.uint8
-        assert (device.cpu().int() - host.int()).abs().max() <= 1  # the CPU has weights of 15 bits
+        most = 0 if "AVX" in torch.backends.cpu.get_cpu_capability() else 1  # other CPUs have weights of floats
+        assert (device.cpu().int() - host.int()).abs().max() <= most
 
 
 def test_fractional_pooling_of_no_images() -> None:

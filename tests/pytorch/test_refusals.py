@@ -171,6 +171,30 @@ REFUSED: dict[str, Call] = {
             ),
         }.items()
     },
+    "a vector to fill with": lambda t: t[0].fill_(t[0]),
+    "integers at indices of floats": lambda t: t.index_put_((_first(t),), t[:1].long()),
+    "an integer at indices of floats": lambda t: t.__setitem__(_first(t), _first(t)),
+    "a bool less a number": lambda t: (t > 0) - 1,
+    "a number less bools": lambda t: 1.5 - (t > 0),
+    "a bool of a number, subtracted": lambda t: torch.sub(t, True),
+    "a bool as a factor": lambda t: torch.add(t, 1, alpha=True),
+    "a complex factor of products": lambda t: torch.addcmul(t, t, t, value=1j),
+    "a complex factor of quotients": lambda t: torch.addcdiv(t, t, t, value=1j),
+    "a complex weight": lambda t: torch.lerp(t, t, 1j),
+    "a limit beyond a byte": lambda t: t.byte().clamp(-2, 300),
+    "a limit beyond an int16": lambda t: t.short().clamp_max(1 << 20),
+    "matrices for an outer product": lambda t: torch.addr(t, t, t),
+    "a float as a factor of integers": lambda t: torch.addr(t.long(), t[:, 0].long(), t[0].long(), beta=2.5),
+    "a bool as a factor of an outer product": lambda t: torch.addr(t, t[:, 0], t[0], beta=True),
+    "degrees of integers in place": lambda t: t.long().deg2rad_(),
+    "several dtypes of a step function": lambda t: torch.heaviside(t, t.double()),
+    "bits of floats": lambda t: t & t,
+    "inverted bits of floats": lambda t: ~t,
+    "shifts of floats": lambda t: t << 1,
+    "multiples of floats": lambda t: torch.lcm(t, t),
+    "a hypotenuse of integers": lambda t: torch.hypot(t.long(), t.long()),
+    "order of complex numbers": lambda t: t.to(torch.complex64) < 2,
+    "rounded complex numbers": lambda t: t.to(torch.complex64).round(),
     "a complex number for floats": lambda t: t.index_fill(0, _first(t), 1j),
     "a grid of another batch": lambda t: torch.nn.functional.grid_sample(
         t.new_ones(2, 1, 2, 2, 2), t.new_zeros(1, 2, 2, 2, 3), align_corners=False
@@ -229,7 +253,11 @@ def test_expanded_tensors_are_filled() -> None:
         with pytest.warns(UserWarning, match="expanded tensors is deprecated"):
             x.expand(3, 2).masked_fill_(mask.to(device), 7)
         y = torch.empty_strided((3, 2), (0, 1), device=device).fill_(3)
-        results.append([x.tolist(), y.tolist(), torch.zeros(1, 1, device=device).expand(1, 1).fill_(2).tolist()])
+        z = torch.zeros(9, device=device)
+        z[1:].as_strided((2, 3), (1, 2)).fill_(4), z[5:].as_strided((2, 2), (2, 0)).fill_(5)
+        overlapping = z.as_strided((2, 2), (4, 4)).fill_(6)
+        one = torch.zeros(1, 1, device=device).expand(1, 1).fill_(2)
+        results.append([x.tolist(), y.tolist(), z.tolist(), overlapping.tolist(), one.tolist()])
     assert results[0] == results[1]
 
 

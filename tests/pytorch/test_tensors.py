@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import subprocess
 import sys
@@ -332,3 +333,37 @@ def test_states_of_random_numbers_are_restored() -> None:
     with torch.random.fork_rng(devices=[0], device_type="vk"):
         inside = torch.rand(3, device="vk")
     assert torch.equal(torch.rand(3, device="vk"), inside)
+
+
+@pytest.mark.parametrize("mode", ["floor", "trunc", None])
+def test_quotients_of_infinite_numbers(mode: str | None) -> None:
+    x = torch.tensor([math.inf, -math.inf, 1.0, -1.0, 0.0, -0.0, math.nan, 5.5])
+    for one, other in (x, x[:, None]), (x, 2.0), (x, -math.inf), (x, 0.0), (math.inf, x), (-3.0, x), (-0.0, x):
+        device, host = (
+            torch.div(torch.as_tensor(one).to(kind), torch.as_tensor(other).to(kind), rounding_mode=mode).cpu()
+            for kind in ("vk", "cpu")
+        )
+        numbers = torch.div(*(y.to("vk") if isinstance(y, torch.Tensor) else torch.tensor(y) for y in (one, other)),
+                            rounding_mode=mode).cpu()  # fmt: skip
+        for result in device, numbers:
+            torch.testing.assert_close(result, host, equal_nan=True)
+            assert torch.equal(result.signbit() | result.isnan(), host.signbit() | host.isnan())
+
+
+def test_elements_that_are_taken_are_copies() -> None:
+    x = torch.arange(3.0, device="vk")
+    torch.take(x, torch.tensor(1, device="vk")).add_(5)
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_powers_of_integers_by_a_negative_number_of_the_host() -> None:
+    x, exponent = torch.tensor([-2, -1, 1, 3]), torch.tensor(-3)
+    assert (x.to("vk") ** exponent).tolist() == (x**exponent).tolist()
+
+
+def test_quotients_of_numbers_by_integers() -> None:
+    x = torch.tensor([-5, -3, -1, 1, 2, 7, 8])
+    for mode in "floor", "trunc":
+        for number in -7, 0, 8:
+            result = torch.div(number, x.to("vk"), rounding_mode=mode)
+            assert result.tolist() == torch.div(number, x, rounding_mode=mode).tolist()

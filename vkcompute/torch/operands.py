@@ -18,6 +18,12 @@ from vkcompute.torch.kernels import is_on_device
 from vkcompute.torch.storage import convert, covers_storage, memory_of, memory_order, resize_to, store, values_of
 
 _is_alias_of = torch._C._is_alias_of
+_OF_INTEGERS = set("bitwise_and bitwise_or bitwise_xor gcd invert lcm left_shift right_shift".split())
+_OF_FLOATS = set("hypot logaddexp logaddexp2 nextafter".split())
+_OF_REAL_NUMBERS = set(
+    "ceil floor fmax fmin fmod greater greater_equal less less_equal maximum minimum remainder rint trunc".split()
+)
+"""Functions that PyTorch has for elements of a kind, by the names of arrays' rows."""
 
 
 def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
@@ -55,6 +61,12 @@ def number_of(value: Any, dtype: np.dtype[Any]) -> Any:
         return np.asarray(int(value) & (2 ** (8 * dtype.itemsize) - 1), f"u{dtype.itemsize}").astype(dtype)[()]
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(dtype)[()]
+
+
+def require_number(value: Any, dtype: Any) -> None:
+    """Raises PyTorch's RuntimeError for a number that a dtype does not hold; None and tensors are not checked."""
+    if isinstance(value, complex) or (isinstance(value, (int, float)) and not 0 <= value < 128):
+        torch.full((), value, dtype=dtype, device="cpu")
 
 
 def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any = None, is_wide: bool = True) -> Any:
@@ -214,6 +226,13 @@ def require_floats(name: str, tensor: Any, *others: Any) -> None:
     """Raises PyTorch's NotImplementedError for a tensor that has neither floats nor one of these other dtypes."""
     if not tensor.is_floating_point() and tensor.dtype not in others:
         raise NotImplementedError(f"\"{name}\" not implemented for '{name_of(tensor.dtype)}'")
+
+
+def require_kind(row: str, dtype: Any) -> None:
+    """Raises PyTorch's NotImplementedError for a function of elements that it does not have for a dtype."""
+    is_float = dtype.is_floating_point or dtype.is_complex
+    if row in (_OF_INTEGERS if is_float else _OF_FLOATS) or (row in _OF_REAL_NUMBERS and dtype.is_complex):
+        raise NotImplementedError(f"\"{row}\" not implemented for '{name_of(dtype)}'")
 
 
 def require_dtype(out: Any, dtype: Any) -> None:

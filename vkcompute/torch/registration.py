@@ -21,11 +21,11 @@ from vkcompute.torch.self_check import require, version
 OLDEST = 2, 10
 _KERAS = "VKCOMPUTE_KERAS"
 _OPERATORS = (
-    "copies", "tensors", "elements", "special", "activations", "reductions", "scans", "products", "convolutions",
-    "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
-    "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
-    "gradients", "ctc", "fractional_pooling", "sampled_volumes", "orthogonal_polynomials", "transformers",
-    "histograms", "distributions", "fake_quantization",
+    "copies", "tensors", "elements", "divisions", "special", "activations", "reductions", "scans", "products",
+    "convolutions", "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes",
+    "padding", "random", "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent",
+    "optimizers", "decompositions", "gradients", "ctc", "fractional_pooling", "sampled_volumes",
+    "orthogonal_polynomials", "transformers", "histograms", "distributions", "fake_quantization",
 )  # fmt: skip
 _COMPOSING = {"scaled_dot_product_attention"}
 """Operators that call others, which have the gradients."""

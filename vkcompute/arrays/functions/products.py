@@ -176,7 +176,21 @@ def matmul(x1: Array, x2: Array) -> Array:
         TypeError: an operand is not a device array.
         ValueError: an operand has no axes, the lengths differ, or the other axes do not broadcast.
     """
-    dtype = taken("matmul", x1, x2)
+    return _matmul(x1, x2, taken("matmul", x1, x2))
+
+
+def wide_matmul(x1: Array, x2: Array) -> Array:
+    """Returns the matrix product in the dtype in which it is added, not rounded to that of its operands.
+
+    Raises:
+        TypeError: an operand is not a device array.
+        ValueError: as of `matmul`.
+    """
+    return _matmul(x1, x2, working(taken("matmul", x1, x2)))
+
+
+def _matmul(x1: Array, x2: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns the matrix product in a dtype."""
     if not x1.ndim or not x2.ndim:
         raise ValueError(f"matmul takes vectors and matrices; got shapes {x1.shape} and {x2.shape}; use multiply")
     inner = x2.shape[-2] if x2.ndim > 1 else x2.shape[0]

@@ -101,6 +101,11 @@ def _is_native(input: Any) -> bool:
     return bool(input.dim() in (4, 5) and input.is_floating_point() and is_computed(input.dtype) and input.numel())
 
 
+def _is_rounded_often(input: Any, transposed: bool) -> bool:
+    """True for 16-bit floats whose terms several launches add, which are computed in float32."""
+    return input.element_size() < 4 and (transposed or input.dim() == 5)
+
+
 @kernel("convolution_overrideable")
 def convolution(
     input: Any, weight: Any, bias: Any, stride: Numbers, padding: Numbers, dilation: Numbers, transposed: bool,
@@ -110,6 +115,9 @@ def convolution(
     numbers = stride, padding, dilation, transposed, output_padding, groups
     if not _is_native(input) or not weight.numel():
         return fall_back(torch.ops.aten.convolution.default, input, weight, bias, *numbers).contiguous()
+    if _is_rounded_often(input, transposed):
+        wide = None if bias is None else bias.float()
+        return convolution(input.float(), weight.float(), wide, *numbers).to(input.dtype)
     by = _Geometry(stride, padding, dilation, groups)
     if not transposed:
         if input.dim() == 4:
@@ -133,6 +141,9 @@ def convolution_backward(
     if not _is_native(input) or not grad_output.numel():
         backward = torch.ops.aten.convolution_backward.default
         return fall_back(backward, grad_output, input, weight, None, *numbers, output_mask)
+    if _is_rounded_often(input, False):
+        results = convolution_backward(grad_output.float(), input.float(), weight.float(), *numbers, output_mask)
+        return tuple(None if x is None else x.to(input.dtype) for x in results)
     by = _Geometry(stride, padding, dilation, groups)
     by_input = by_weight = by_bias = None
     if output_mask[0]:

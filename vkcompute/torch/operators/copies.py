@@ -13,7 +13,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import array_dtype, from_numpy, is_computed, to_numpy
 from vkcompute.torch.kernels import is_on_device, kernel
 from vkcompute.torch.operands import require_same_elements
-from vkcompute.torch.storage import runtime, store, values_of, view_of, without_repeats
+from vkcompute.torch.storage import n_elements, runtime, store, values_of, view_of, without_repeats
 
 _to_copy, _copy = (
     torch.library.get_kernel(f"aten::{name}", "CPU").call_boxed for name in ("_to_copy", "copy_")
@@ -122,6 +122,8 @@ def fill(self: Any, value: Any) -> Any:
     if not self.numel():
         return self
     distinct = without_repeats(self)
+    if view_of(distinct).shares_elements:
+        return _fill_overlapping(self, value)
     number = torch.full((), value, dtype=self.dtype, device="cpu")
     if not is_computed(self.dtype):
         _upload(number.expand(distinct.shape), distinct)
@@ -130,9 +132,24 @@ def fill(self: Any, value: Any) -> Any:
     return self
 
 
+def _fill_overlapping(self: Any, value: Any) -> Any:
+    """Sets all elements of a tensor some of which share memory: those of its storage at their addresses."""
+    span = n_elements(self.shape, self.stride())
+    addresses = torch.arange(span, device="cpu").as_strided(self.shape, self.stride()).unique()
+    line = self.as_strided((span,), (1,), self.storage_offset())
+    if len(addresses) == span:
+        line.fill_(value)
+    else:
+        line.index_fill_(0, addresses.to("vk"), value)
+    return self
+
+
 @kernel("fill_.Tensor")
 def fill_from(self: Any, value: Any) -> Any:
     """Sets all elements to that of a tensor."""
+    if value.dim():
+        dims = f"{value.dim()} dimensions"
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {dims}.")
     copy_from(value, self)
     return self
 

@@ -23,14 +23,14 @@ _NAMES = (
     "huber_loss huber_loss.out huber_loss_backward.out smooth_l1_loss.out smooth_l1_loss_backward.grad_input "
     "multi_margin_loss "
     # images
-    "col2im grid_sampler_2d im2col upsample_bicubic2d.out upsample_bilinear2d.out "
+    "col2im grid_sampler_2d im2col "
     "upsample_linear1d.out upsample_nearest1d.out upsample_nearest2d.out upsample_nearest3d.out "
     "upsample_trilinear3d.out _upsample_nearest_exact1d.out _upsample_nearest_exact2d.out "
     "_upsample_nearest_exact3d.out "
     # elements, indices, reductions
     "channel_shuffle isin.Tensor_Tensor_out "
-    "linalg_cross.out nan_to_num.out nansum norm.out renorm.out round.decimals_out rsub.Tensor special_entr.out "
-    "special_xlog1py.out take trace "
+    "linalg_cross.out nansum norm.out renorm.out round.decimals_out rsub.Tensor special_entr.out "
+    "special_xlog1py.out trace "
     # random numbers
     "normal.Tensor_float normal.Tensor_Tensor normal.float_Tensor"
 ).split()
@@ -99,6 +99,19 @@ def _in_place(name: str) -> Callable[..., Any]:
     return run
 
 
+def _by_parts(name: str) -> Callable[..., Any]:
+    """Returns the kernel of a function that PyTorch computes of both parts of complex numbers."""
+    compute = composed(name)
+
+    def run(self: Any, *args: Any, out: Any) -> Any:
+        if not self.is_complex():
+            return compute(self, *args, out=out)
+        parts = torch.view_as_real(self.resolve_conj())
+        return copy_to(out, torch.view_as_complex(compute(parts, *args, out=torch.empty_like(parts)).contiguous()))
+
+    return run
+
+
 for _name, _other in _IN_PLACE.items():
     kernel(_name)(_in_place(_other))
 for _name in _NAMES:
@@ -106,3 +119,4 @@ for _name in _NAMES:
         kernel(_name)((_of_images if "upsample" in _name else composed)(_name))
 for _name in filter(exists, _COMPOSITE):
     kernel(_name)(partial(torch.library.get_kernel(f"aten::{_name}", "CPU").call_boxed, _KEYS))
+kernel("nan_to_num.out")(_by_parts("nan_to_num.out"))

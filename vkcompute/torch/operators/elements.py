@@ -10,7 +10,14 @@ import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, joined, where
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise, name_of, require_cast, require_same_elements
+from vkcompute.torch.operands import (
+    elementwise,
+    name_of,
+    require_cast,
+    require_kind,
+    require_number,
+    require_same_elements,
+)  # fmt: skip
 from vkcompute.torch.storage import copy_to, resize_to
 
 _FLOATS = (
@@ -47,11 +54,14 @@ def _rows(text: str) -> list[tuple[str, str]]:
 
 def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
     def run(self: Any, *, out: Any) -> Any:
+        require_kind(row, self.dtype)
         if row in _ALIKE:
             _require_alike(row, self, out)
         if keeps and self.dtype in _INTEGERS and row in _ROUNDINGS:
             return copy_to(out, self)
         dtype = None if keeps else out.dtype
+        if row in _ANGLES and self.dtype in _INTEGERS:
+            require_cast(torch.get_default_dtype(), out)
         if not keeps:
             require_cast(self.dtype if self.is_complex() else torch.get_default_dtype(), out)
             if out.is_complex() and not self.is_complex():  # roots of negative numbers are NaN
@@ -62,6 +72,7 @@ def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
 
 
 _INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64}
+_ANGLES = {"deg2rad", "rad2deg"}
 _ROUNDINGS = {"ceil", "floor", "trunc", "rint"}
 _ALIKE = {"absolute", "invert", "negative", *_ROUNDINGS}
 """Rows whose results have the dtype of the operand, without a conversion."""
@@ -75,13 +86,14 @@ def _require_alike(row: str, self: Any, out: Any) -> None:
         raise RuntimeError(f"Found dtype {name_of(out.dtype)} but expected {name_of(self.dtype)}")
 
 
-def _binary(row: str) -> Callable[..., Any]:
+def binary(row: str) -> Callable[..., Any]:
     def run(self: Any, other: Any, *, out: Any) -> Any:
         dtype = torch.result_type(self, other)
+        require_kind(row, dtype)
         if row in _TO_FLOATS and not (dtype.is_floating_point or dtype.is_complex):
             dtype = torch.get_default_dtype()
         if row in _REMAINDERS:
-            _require_divisor(other, dtype)
+            require_divisor(other, dtype)
         return elementwise(out, lambda x, y: apply(row, x, y), self, other, dtype=dtype, is_wide=row not in _EXACT)
 
     return run
@@ -95,7 +107,7 @@ _TO_FLOATS = {"divide", "arctan2", "copysign", "xlogy"}
 _REMAINDERS = {"fmod", "remainder"}
 
 
-def _require_divisor(other: Any, dtype: Any) -> None:
+def require_divisor(other: Any, dtype: Any) -> None:
     """Raises RuntimeError for a number 0 that divides integers; zeros among elements of the device give 0."""
     is_number = not isinstance(other, torch.Tensor) or (other.device.type == "cpu" and not other.dim())
     if is_number and not (dtype.is_floating_point or dtype.is_complex or other):
@@ -107,9 +119,9 @@ def _register_rows() -> None:
         for name, row in _rows(names):
             kernel(f"{name}.out")(_unary(row, keeps=keeps))
     for name, row in _rows(_BINARY):
-        kernel(name)(_binary(row))
+        kernel(name)(binary(row))
     for name, row in _rows(_COMPARISONS):
-        kernel(f"{name}.Tensor_out", f"{name}.Scalar_out")(_binary(row))
+        kernel(f"{name}.Tensor_out", f"{name}.Scalar_out")(binary(row))
     for name in ("logical_and", "logical_or", "logical_xor"):
         kernel(f"{name}.out")(_truth(name))
 
@@ -133,9 +145,16 @@ _register_rows()
 def add(self: Any, other: Any, *, alpha: Any = 1, out: Any) -> Any:
     """Computes self + alpha * other."""
     dtype = torch.result_type(self, other)
+    _require_factor(alpha, dtype)
     if alpha == 1:
         return elementwise(out, lambda x, y: apply("add", x, y), self, other, dtype=dtype)
     return elementwise(out, _scaled_sum, self, other, alpha, dtype=dtype)
+
+
+def _require_factor(alpha: Any, dtype: Any) -> None:
+    """Raises RuntimeError for a bool as a factor of numbers."""
+    if isinstance(alpha, bool) and dtype != torch.bool:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
 
 
 def _scaled_sum(x: Any, y: Any, factor: Any) -> Any:
@@ -150,54 +169,12 @@ def _times(x: Any, factor: Any) -> Any:
 def sub(self: Any, other: Any, *, alpha: Any = 1, out: Any) -> Any:
     """Computes self - alpha * other."""
     dtype = torch.result_type(self, other)
+    _require_factor(alpha, dtype)
+    if any(x.dtype == torch.bool if isinstance(x, torch.Tensor) else isinstance(x, bool) for x in (self, other)):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported; use `~` for a mask")
     if alpha == 1:
         return elementwise(out, lambda x, y: apply("subtract", x, y), self, other, dtype=dtype)
     return elementwise(out, lambda x, y, a: apply("subtract", x, _times(y, a)), self, other, alpha, dtype=dtype)
-
-
-@kernel("div.out_mode")
-def div(self: Any, other: Any, *, rounding_mode: str | None, out: Any) -> Any:
-    """Computes the quotient, as it is, truncated or rounded down."""
-    dtype = torch.result_type(self, other)
-    if rounding_mode is not None:
-        _require_divisor(other, dtype)
-    if rounding_mode == "floor":
-        return elementwise(out, lambda x, y: apply("floor_divide", x, y), self, other, dtype=dtype)
-    if rounding_mode is None:
-        return _binary("divide")(self, other, out=out)
-    if dtype.is_floating_point:
-        return elementwise(out, lambda x, y: apply("trunc", apply("divide", x, y)), self, other, dtype=dtype)
-    return elementwise(out, _truncated_quotient, self, other, dtype=dtype)
-
-
-def _truncated_quotient(x: Any, y: Any) -> Any:
-    """Returns the quotient of integers, rounded to zero."""
-    down = apply("floor_divide", x, y)
-    has_rest = apply("not_equal", apply("remainder", x, y), 0)
-    is_negative = (
-        apply("logical_xor", apply("less", x, 0), apply("less", y, 0))
-        if hasattr(y, "is_pending")
-        else (apply("less", x, 0) if y >= 0 else apply("greater_equal", x, 0))
-    )
-    return where(apply("logical_and", has_rest, is_negative), apply("add", down, 1), down)
-
-
-@kernel("floor_divide.out")
-def floor_divide(self: Any, other: Any, *, out: Any) -> Any:
-    """Computes the quotient, rounded down."""
-    return div(self, other, rounding_mode="floor", out=out)
-
-
-@kernel("floor_divide")
-def floor_divide_new(self: Any, other: Any) -> Any:
-    """Returns the quotient, rounded down."""
-    return torch.div(self, other, rounding_mode="floor")
-
-
-@kernel("floor_divide_.Tensor")
-def floor_divide_in_place(self: Any, other: Any) -> Any:
-    """Divides in place, rounded down."""
-    return self.div_(other, rounding_mode="floor")
 
 
 @kernel("pow.Tensor_Tensor_out", "pow.Tensor_Scalar_out", "pow.Scalar_out")
@@ -214,24 +191,21 @@ def power(self: Any, exponent: Any, *, out: Any) -> Any:
             return elementwise(out, lambda x: apply("square", x), self, dtype=dtype)
         if abs(exponent) == 0.5 and dtype in (torch.float32, torch.float64):  # as PyTorch does, NaN for -inf
             return elementwise(out, lambda x: apply("sqrt" if exponent > 0 else "rsqrt", x), self, dtype=dtype)
+    elif not exponent.dim() and not (dtype.is_floating_point or dtype.is_complex):
+        exponent = exponent.to("vk")  # arrays refuse a negative number, but take it as an element
     return elementwise(out, lambda x, y: apply("power", x, y), self, exponent, dtype=dtype)
 
 
 @kernel("heaviside.out")
 def heaviside(self: Any, values: Any, *, out: Any) -> Any:
     """Computes 0 for negative elements and NaN, 1 for positive ones, and the values for zeros."""
+    if not self.dtype == values.dtype == out.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 
     def compute(x: Any, y: Any) -> Any:
         return where(apply("equal", x, 0), y, where(apply("greater", x, 0), 1, 0))
 
     return elementwise(out, compute, self, values, dtype=out.dtype)
-
-
-@kernel("remainder.Scalar_Tensor")
-def remainder_of_number(self: Any, other: Any) -> Any:
-    """Returns the remainders of a number by elements."""
-    number = torch.full((), self, dtype=torch.result_type(self, other), device="vk")
-    return torch.remainder(number, other)
 
 
 @kernel("sign.out", "sgn.out")
@@ -304,6 +278,8 @@ def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any) -> Any:
     """Computes elements that are at least min and at most max; NaN stays."""
     limits = [limit for limit in (min, max) if limit is not None]
     dtype = torch.result_type(self, limits[0]) if len(limits) == 1 else out.dtype
+    for limit in limits:
+        require_number(limit, dtype)
     names = [name for name, limit in (("maximum", min), ("minimum", max)) if limit is not None]
     return elementwise(out, lambda x, *given: _limited(x, names, given), self, *limits, dtype=dtype)
 
@@ -335,6 +311,7 @@ def clamp_max(self: Any, max: Any, *, out: Any) -> Any:
 @kernel("addcmul.out")
 def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) -> Any:
     """Computes self + value * tensor1 * tensor2."""
+    require_number(value, out.dtype)
 
     def compute(x: Any, a: Any, b: Any, factor: Any) -> Any:
         product = apply("multiply", a, b)
@@ -346,6 +323,7 @@ def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) 
 @kernel("addcdiv.out")
 def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) -> Any:
     """Computes self + value * tensor1 / tensor2."""
+    require_number(value, out.dtype)
     if tensor1.dtype in _INTEGERS and tensor2.dtype in _INTEGERS:
         raise RuntimeError("Integer division with addcdiv is no longer supported; give it floats, as by .float()")
 
@@ -358,6 +336,7 @@ def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) 
 @kernel("lerp.Scalar_out", "lerp.Tensor_out")
 def lerp(self: Any, end: Any, weight: Any, *, out: Any) -> Any:
     """Computes self + weight * (end - self), from the nearer end."""
+    require_number(weight, out.dtype)
 
     def compute(x: Any, y: Any, w: Any) -> Any:
         distance = apply("subtract", y, x)

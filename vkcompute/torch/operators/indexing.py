@@ -20,6 +20,7 @@ from vkcompute.torch.operands import (
     axis_of,
     elementwise,
     indices_of,
+    name_of,
     number_of,
     operand,
     require_apart,
@@ -108,6 +109,9 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
     is_mask = len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool
     if is_mask and values.numel() == 1 and not accumulate and indices[0].shape == self.shape:
         return torch.where(indices[0], values.to(self.dtype), self, out=self)
+    if values.dtype != self.dtype:
+        names = f"{name_of(self.dtype)} for the destination and {name_of(values.dtype)} for the source"
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {names}.")
     dtype = wide(self.dtype) if accumulate else computed(self.dtype)
     given, key = operand(values.to("vk"), dtype), _key(_expanded(indices))
     if any(isinstance(part, Array) and not part.size for part in key):
@@ -325,7 +329,7 @@ def nonzero(self: Any) -> Any:
     if not self.dim():
         return torch.empty((int(bool(self.item())), 0), dtype=torch.int64, device="vk")
     axes = [wrap(array, torch.int64) for array in standard.nonzero(operand(self))]
-    return torch.stack(axes, 1)
+    return torch.stack(axes).t()  # with the strides of other devices
 
 
 @kernel("nonzero.out")
@@ -352,6 +356,12 @@ def masked_select_into(self: Any, mask: Any, *, out: Any) -> Any:
     """Computes the elements where a mask is true."""
     require_apart(out, self, mask)
     return copy_to(out, masked_select(self, mask))
+
+
+@kernel("take")
+def take(self: Any, index: Any) -> Any:
+    """Returns elements at indices of the flattened tensor."""
+    return aten.index.Tensor(self.reshape(-1), [index]).contiguous()  # `[index]` of a number is a view
 
 
 @kernel("take.out")

@@ -201,7 +201,9 @@ def group_norm(
     scale, shift = (_over_channels(tensor, 3) for tensor in (weight, bias))
     result = result if scale is None else _product(result, scale)
     result = result if shift is None else apply("add", result, shift)
-    saved = [wrap(array.reshape((n, group))) for array in (mean, deviation)]
+    affine = next((tensor for tensor in (weight, bias) if tensor is not None), input)
+    dtype = input.dtype if affine.dtype == input.dtype else _saved(input)  # other than other norms, also as on CUDA
+    saved = [wrap(array.reshape((n, group)), dtype) for array in (mean, deviation)]
     result = _like(input, result.reshape(tuple(input.shape)))
     return result.contiguous(memory_format=suggest_memory_format(input)), *saved
 

@@ -16,7 +16,7 @@ from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import name_of, operand, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
-_matmul, _linear = planned(products.matmul), planned(nn.linear)
+_matmul, _wide_matmul, _linear = map(planned, (products.matmul, products.wide_matmul, nn.linear))
 
 
 def _product(self: Any, other: Any) -> Array:
@@ -54,7 +54,7 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out
     if beta == alpha == 1 and self.dim() == 1 and mat1.dim() == 2 and self.shape == shape[1:] and _is_fused(mat1):
         return store(out, _linear(operand(mat1), operand(mat2).transpose(), operand(self)))
     if mat1.shape[-1]:
-        result = convert(_product(mat1, mat2), dtype)
+        result = convert(_wide_matmul(operand(mat1), operand(mat2)), dtype)
         result = result if alpha == 1 else apply("multiply", result, dtype.type(alpha))
     if beta != 0:
         bias = operand(self, dtype)
@@ -92,7 +92,14 @@ def vdot(self: Any, other: Any) -> Any:
 @kernel("addr")
 def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns beta * self + alpha * the outer product of two vectors."""
-    beta, alpha = _of_dtype(beta, self), _of_dtype(alpha, self)
+    for name, vector in (("vec1", vec1), ("vec2", vec2)):
+        if vector.dim() != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.dim()}-D")
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, bool) and self.dtype != torch.bool:
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+        if not isinstance(factor, int) and not (self.is_floating_point() or self.is_complex()):
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     outer = vec1.unsqueeze(1) * vec2
     outer = outer if alpha == 1 else outer * alpha
     total = outer if beta == 0 else (self if beta == 1 else self * beta) + outer

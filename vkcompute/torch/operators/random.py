@@ -281,7 +281,7 @@ def rrelu(
 ) -> Any:
     """Returns elements, negative ones times a random slope in training, else times the mean slope."""
     if not training:
-        return torch.nn.functional.leaky_relu(self, (lower + upper) / 2)
+        return torch.nn.functional.leaky_relu(self, (lower + upper) / 2).contiguous()
     slopes = uniform(torch.empty_like(self), lower, upper, generator=generator)
     noise.copy_(torch.where(self <= 0, slopes, 1.0))
-    return self * noise
+    return (self * noise).contiguous()
