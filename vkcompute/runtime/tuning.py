@@ -91,6 +91,7 @@ class Tuning(NamedTuple):
     smallest_subgroups: bool = False
     sums: int = 64
     stages: bool = True
+    shuffles: bool = False
     product_sums: int = 8192
     product_columns: int = 128
     product_terms: int = 8
@@ -127,6 +128,7 @@ ON_CPU = Tuning(
     own_elements=128,
     sums=128,
     stages=False,
+    shuffles=True,
     product_sums=1024,
     product_columns=64,
     product_terms=4,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 
 from vkcompute.compiled.block_access import BlockAccess, ElementBlock
@@ -12,6 +12,7 @@ from vkcompute.tile.invocations import adjacent, first_element, owner, where, wi
 from vkcompute.tile.layout import Layout, log2
 from vkcompute.tile.pieces import Piece, piece_of
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
+from vkcompute.tile.shuffles import Shuffles, is_within_subgroups, numbers, words
 from vkcompute.tile.subgroup_exchanges import BeyondSubgroupError, SubgroupExchanges
 from vkcompute.tile.workgroup_memory import Numbers, Span, WorkgroupMemory
 
@@ -44,10 +45,18 @@ class Exchange:
         n_lanes: int,
         memory: WorkgroupMemory,
         within: SubgroupExchanges | None = None,
+        *,
+        shuffles: bool = False,
     ) -> None:
+        self._shuffles = shuffles
         self._b, self._thread, self._lanes, self._memory = builder, thread, n_lanes, memory
         self.n_lanes, self.in_use, self.within = 1 << n_lanes, False, within
         self.on_barrier: Callable[[], None] = lambda: None
+
+    @property
+    def shuffles_all(self) -> bool:
+        """True if each exchange of 32-bit words may be shuffles, as all invocations are one subgroup."""
+        return self._shuffles and self._b.function.local_size[0] == self.n_lanes
 
     def barrier(self) -> None:
         """Waits for all invocations; all that they have written is visible."""
@@ -396,7 +405,17 @@ class Exchange:
             return registers
         if all(one is None or one == other for one, other in zip(layout.threads, wanted.threads, strict=True)):
             return self._selected(registers, layout, wanted)
+        is_word = element_of(registers[0].type).bits <= UINT32.bits
+        if self._shuffles and is_word and is_within_subgroups(layout, wanted, self._lanes):
+            moved = self.shuffled(words(self._b, registers), layout, wanted)
+            return numbers(self._b, moved, element_of(registers[0].type))
         return self._through_memory(registers, layout, wanted)
+
+    def shuffled(
+        self, registers: Sequence[Value], layout: Layout, wanted: Layout, fixed: Mapping[int, Value] | None = None
+    ) -> list[Value]:
+        """Returns the words of a block, or of a part of it, in another layout by shuffles; see `Shuffles`."""
+        return Shuffles(self._b, self._thread, self._lanes, layout, wanted, fixed).moved(registers)
 
     def _selected(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
         """Selects among the numbers that an invocation holds itself."""

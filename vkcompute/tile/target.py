@@ -50,3 +50,4 @@ class Target(NamedTuple):
     spreads: bool = False
     stages: bool = False
     matrices: tuple[MatrixShape, ...] = ()
+    shuffles: bool = False
