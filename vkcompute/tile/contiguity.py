@@ -59,8 +59,9 @@ class Offsets:
             return element_of(columns[0][0].type).kind in "iu" and self.is_run(columns[0])
         if ops[0].code != "add":
             return False
+        n = len(values)
         return any(
-            all(value is base[0] for value in base) and not self._divisors.of(base[0]) % len(values) and self.is_run(run)
+            all(value is base[0] for value in base) and self._divisors.of(base[0]) % n == 0 and self.is_run(run)
             for base, run in (columns, columns[::-1])
         )
 

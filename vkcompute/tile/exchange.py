@@ -12,7 +12,7 @@ from vkcompute.tile.invocations import adjacent, first_element, owner, where, wi
 from vkcompute.tile.layout import Layout, log2
 from vkcompute.tile.pieces import Piece, piece_of
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
-from vkcompute.tile.shuffles import Shuffles, is_within_subgroups, numbers, words
+from vkcompute.tile.shuffles import Shuffles, is_within_subgroups
 from vkcompute.tile.subgroup_exchanges import BeyondSubgroupError, SubgroupExchanges
 from vkcompute.tile.workgroup_memory import Numbers, Span, WorkgroupMemory
 
@@ -30,6 +30,7 @@ class Exchange:
         thread: the number of the invocation in its workgroup.
         n_lanes: log2 of the lanes of a subgroup.
         within: checks exchanges that do not wait for other subgroups; None if they wait.
+        shuffles: True if changes of layout within subgroups are shuffles, and need no memory.
 
     Attributes:
         n_lanes: the lanes of a subgroup that can shuffle.
@@ -48,14 +49,14 @@ class Exchange:
         *,
         shuffles: bool = False,
     ) -> None:
-        self._shuffles = shuffles
         self._b, self._thread, self._lanes, self._memory = builder, thread, n_lanes, memory
+        self._shuffles = shuffles
         self.n_lanes, self.in_use, self.within = 1 << n_lanes, False, within
         self.on_barrier: Callable[[], None] = lambda: None
 
     @property
     def shuffles_all(self) -> bool:
-        """True if each exchange of 32-bit words may be shuffles, as all invocations are one subgroup."""
+        """True if all changes of layout of 32-bit words are shuffles: the workgroup is one subgroup."""
         return self._shuffles and self._b.function.local_size[0] == self.n_lanes
 
     def barrier(self) -> None:
@@ -407,15 +408,12 @@ class Exchange:
             return self._selected(registers, layout, wanted)
         is_word = element_of(registers[0].type).bits <= UINT32.bits
         if self._shuffles and is_word and is_within_subgroups(layout, wanted, self._lanes):
-            moved = self.shuffled(words(self._b, registers), layout, wanted)
-            return numbers(self._b, moved, element_of(registers[0].type))
+            return self.shuffles(layout, wanted).converted(registers)
         return self._through_memory(registers, layout, wanted)
 
-    def shuffled(
-        self, registers: Sequence[Value], layout: Layout, wanted: Layout, fixed: Mapping[int, Value] | None = None
-    ) -> list[Value]:
-        """Returns the words of a block, or of a part of it, in another layout by shuffles; see `Shuffles`."""
-        return Shuffles(self._b, self._thread, self._lanes, layout, wanted, fixed).moved(registers)
+    def shuffles(self, layout: Layout, wanted: Layout, fixed: Mapping[int, Value] | None = None) -> Shuffles:
+        """Returns the shuffles from one layout to another."""
+        return Shuffles(self._b, self._thread, self._lanes, layout, wanted, fixed)
 
     def _selected(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
         """Selects among the numbers that an invocation holds itself."""

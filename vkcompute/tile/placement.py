@@ -209,11 +209,12 @@ class Placement:
         op, at = self.owners[value]
         if op.code not in ("if", "loop"):
             return None
-        known = [*self.layouts.get(op.params[at], ()), layout] if op.code == "loop" and at < len(op.params) else [layout]
-        if not is_within_subgroups(known[0], layout, self.lanes):
+        params = [param for param in op.params[at : at + 1] if param.type == value.type]
+        home = next((known for param in params for known in self.layouts.get(param, ())), layout)
+        if not is_within_subgroups(home, layout, self.lanes):
             return None
-        self._natural[value] = known[0]
-        return known[0]
+        self._natural[value] = home
+        return home
 
     def _demand_operands(self, value: Value, layout: Layout) -> None:
         """Demands what a value in a layout is computed from."""

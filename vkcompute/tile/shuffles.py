@@ -21,11 +21,6 @@ def words(b: Builder, values: Sequence[Value]) -> list[Value]:
     return [b.cast(value, _WORDS.get(kind.kind, UINT32)) if kind.bits < UINT32.bits else value for value in values]
 
 
-def numbers(b: Builder, values: Sequence[Value], kind: Scalar) -> list[Value]:
-    """Returns the numbers of which `words` returned these."""
-    return [b.cast(value, kind) if kind.bits < UINT32.bits else value for value in values]
-
-
 def is_within_subgroups(layout: Layout, wanted: Layout, n_lanes: int) -> bool:
     """True if each subgroup holds the same elements in both layouts; `n_lanes` is a log2."""
     return layout.threads[n_lanes:] == wanted.threads[n_lanes:]
@@ -55,18 +50,23 @@ class Shuffles:
         self._b, self._thread, self._n_lanes, self._wanted, self._fixed = b, thread, n_lanes, wanted, fixed or {}
         self._registers, self._lanes = [*layout.registers], [*layout.threads[:n_lanes]]
 
-    def moved(self, values: Sequence[Value]) -> list[Value]:
-        """Returns the elements in the wanted layout, given those of 32 bits in the other one."""
+    def converted(self, values: Sequence[Value]) -> list[Value]:
+        """Returns the elements in the wanted layout, given those in the other one; they have up to 32 bits."""
+        return self.moved(words(self._b, values), element_of(values[0].type))
+
+    def moved(self, values: Sequence[Value], kind: Scalar) -> list[Value]:
+        """Returns the elements in the wanted layout, of this type, given their words in the other one."""
         values = self._chosen(values)
         for bit in self._wanted.threads[: self._n_lanes]:
             if bit is not None and bit in self._registers:
                 values = self._to_lanes(bit, values)
-        return self._from_lanes(self._chosen(values))
+        results = self._from_lanes(self._chosen(values))
+        return [self._b.cast(value, kind) for value in results] if kind.bits < UINT32.bits else results
 
     def _chosen(self, values: Sequence[Value]) -> Sequence[Value]:
         """Selects among the registers by the bits of their number that are fixed."""
         b = self._b
-        for bit in self._fixed.keys() & {*self._registers}:
+        for bit in [bit for bit in self._fixed if bit in self._registers]:
             is_set = b.compute("ne", self._fixed[bit], b.const(0, UINT32))
             values = [b.select(is_set, values[high], values[low]) for low, high in self._pairs(bit, values)]
             self._registers.remove(bit)
@@ -117,12 +117,13 @@ class Shuffles:
         Args:
             sources: for each bit of the lane's number, that of the invocation's; None for those of an element.
         """
-        b, number = self._b, self._b.const(0, UINT32)
+        b = self._b
+        number: Value = b.const(0, UINT32)
         for at, (source, bit) in enumerate(zip(sources, self._lanes, strict=True)):
             if source is not None:
                 shifted = b.compute("shr", b.cast(self._thread, UINT32), b.const(source, UINT32))
                 value = b.compute("and", shifted, b.const(1, UINT32))
-            elif bit in self._fixed:
+            elif bit is not None and bit in self._fixed:
                 value = self._fixed[bit]
             else:
                 continue

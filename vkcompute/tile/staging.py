@@ -10,11 +10,10 @@ from vkcompute.ir.types import element_of
 from vkcompute.tile.exchange import Exchange
 from vkcompute.tile.layout import Layout, axis_bits, log2
 from vkcompute.tile.pieces import piece_of
-from vkcompute.tile.shuffles import Shuffles, numbers, words
+from vkcompute.tile.product_loops import N_TERMS
+from vkcompute.tile.shuffles import words
 from vkcompute.tile.types import shape_of
 
-N_TERMS = 4
-"""Terms of each sum in an iteration of a product's loop over a whole axis."""
 _MOST_SELECTED = 2  # bits of a register's number that choose a part: each selects among half of the registers
 
 
@@ -64,8 +63,8 @@ class Staging:
             part = b.cast(number, UINT32)
             shifted = [b.compute("shr", part, b.const(n, UINT32)) for n in range(n_above)]
             fixed = {bits.stop + n: b.compute("and", value, b.const(1, UINT32)) for n, value in enumerate(shifted)}
-            moved = self._exchange.shuffled(self._words[staged], self._layouts[staged], whole, fixed)
-            return numbers(b, moved, element_of(op.type))
+            shuffles = self._exchange.shuffles(self._layouts[staged], whole, fixed)
+            return shuffles.moved(self._words[staged], element_of(op.type))
         if self._exchange.within is not None:
             self._exchange.within.check_read(self._layouts[staged], whole)
         first = b.compute("shl", number, b.const(bits.stop, INT32))
