@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from functools import partial, reduce
 
 from vkcompute.compiled.block_access import BlockAccess, ElementBlock
-from vkcompute.ir import INT32, UINT32, Builder, Memory, Value
+from vkcompute.ir import INT32, UINT32, Builder, Constant, Memory, Value
 from vkcompute.ir.function import Op
 from vkcompute.tile.contiguity import Offsets
 from vkcompute.tile.exchange import Exchange
@@ -323,7 +323,18 @@ def _are_equal(values: Sequence[Value], offsets: Offsets) -> bool:
     columns = list(zip(*[op.args for op in ops], strict=True))
     if ops[0].code in _LOGICAL:
         return all(_are_equal(column, offsets) for column in columns)
+    if ops[0].code == "eq":
+        return all(value is columns[1][0] for value in columns[1]) and _have_equal_upper_bits(columns[0], offsets)
     if ops[0].code not in _BOUNDS:
         return False
     inside, bounds = (columns[at] for at in _BOUNDS[ops[0].code])
     return all(bound is bounds[0] for bound in bounds) and offsets.between_multiples(inside, bounds[0])
+
+
+def _have_equal_upper_bits(values: Sequence[Value], offsets: Offsets) -> bool:
+    """True if values are the upper bits of integers that count upwards by one from a multiple of their number."""
+    ops = [value for value in values if isinstance(value, Op) and value.code == "shr"]
+    amounts = {int(op.args[1].value) for op in ops if isinstance(op.args[1], Constant)}
+    if len(ops) < len(values) or len(amounts) != 1 or 1 << min(amounts) < len(values):
+        return False
+    return offsets.is_run([op.args[0] for op in ops])

@@ -44,6 +44,27 @@ class Offsets:
         """True if values count upwards by one from a multiple of their number, and a bound is a multiple, too."""
         return self._is_multiple(self.polynomial(bound), len(values)) and self.adjacent(values)
 
+    def is_run(self, values: Sequence[Value]) -> bool:
+        """True if integers of 32 or 64 bits are known to count upwards by one from a multiple of their number.
+
+        An extension of such int32 counts upwards, too: the multiples have no overflow between them.
+        """
+        if element_of(values[0].type).bits == 32:
+            return self.adjacent(values)
+        ops = [value for value in values if isinstance(value, Op)]
+        if len(ops) < len(values) or len({op.code for op in ops}) > 1:
+            return False
+        columns = list(zip(*[op.args for op in ops], strict=True))
+        if ops[0].code in ("cast", "bitcast"):
+            return element_of(columns[0][0].type).kind in "iu" and self.is_run(columns[0])
+        if ops[0].code != "add":
+            return False
+        n = len(values)
+        return any(
+            all(value is base[0] for value in base) and self._divisors.of(base[0]) % n == 0 and self.is_run(run)
+            for base, run in (columns, columns[::-1])
+        )
+
     def _is_multiple(self, polynomial: Polynomial, n: int) -> bool:
         return not any(self._divisor_of(monomial, factor) % n for monomial, factor in polynomial.items())
 

@@ -39,6 +39,7 @@ def _target(runtime: Runtime) -> Target:
         tuning.own_elements,
         tuning.sums,
         stages=tuning.stages,
+        shuffles=tuning.shuffles and size > 1,
         matrices=matrices_of(runtime) if tuning.takes_matrices else (),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 
 from vkcompute.compiled.block_access import BlockAccess, ElementBlock
@@ -12,6 +12,7 @@ from vkcompute.tile.invocations import adjacent, first_element, owner, where, wi
 from vkcompute.tile.layout import Layout, log2
 from vkcompute.tile.pieces import Piece, piece_of
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
+from vkcompute.tile.shuffles import Shuffles, is_within_subgroups
 from vkcompute.tile.subgroup_exchanges import BeyondSubgroupError, SubgroupExchanges
 from vkcompute.tile.workgroup_memory import Numbers, Span, WorkgroupMemory
 
@@ -29,6 +30,7 @@ class Exchange:
         thread: the number of the invocation in its workgroup.
         n_lanes: log2 of the lanes of a subgroup.
         within: checks exchanges that do not wait for other subgroups; None if they wait.
+        shuffles: True if changes of layout within subgroups are shuffles, and need no memory.
 
     Attributes:
         n_lanes: the lanes of a subgroup that can shuffle.
@@ -44,10 +46,18 @@ class Exchange:
         n_lanes: int,
         memory: WorkgroupMemory,
         within: SubgroupExchanges | None = None,
+        *,
+        shuffles: bool = False,
     ) -> None:
         self._b, self._thread, self._lanes, self._memory = builder, thread, n_lanes, memory
+        self._shuffles = shuffles
         self.n_lanes, self.in_use, self.within = 1 << n_lanes, False, within
         self.on_barrier: Callable[[], None] = lambda: None
+
+    @property
+    def shuffles_all(self) -> bool:
+        """True if all changes of layout of 32-bit words are shuffles: the workgroup is one subgroup."""
+        return self._shuffles and self._b.function.local_size[0] == self.n_lanes
 
     def barrier(self) -> None:
         """Waits for all invocations; all that they have written is visible."""
@@ -396,7 +406,14 @@ class Exchange:
             return registers
         if all(one is None or one == other for one, other in zip(layout.threads, wanted.threads, strict=True)):
             return self._selected(registers, layout, wanted)
+        is_word = element_of(registers[0].type).bits <= UINT32.bits
+        if self._shuffles and is_word and is_within_subgroups(layout, wanted, self._lanes):
+            return self.shuffles(layout, wanted).converted(registers)
         return self._through_memory(registers, layout, wanted)
+
+    def shuffles(self, layout: Layout, wanted: Layout, fixed: Mapping[int, Value] | None = None) -> Shuffles:
+        """Returns the shuffles from one layout to another."""
+        return Shuffles(self._b, self._thread, self._lanes, layout, wanted, fixed)
 
     def _selected(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
         """Selects among the numbers that an invocation holds itself."""

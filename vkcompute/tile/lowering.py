@@ -110,7 +110,7 @@ class _Lowering:
         packs = target.own_elements > 1 and _INDIVISIBLE.isdisjoint(op.code for op in walk(function.body))
         self._memory = WorkgroupMemory(made, target.shared_nbytes, overlays=target.overlays, packs=packs)
         lanes = self._placement.lanes
-        self._exchange = Exchange(self._b, self._thread, lanes, self._memory, within)
+        self._exchange = Exchange(self._b, self._thread, lanes, self._memory, within, shuffles=target.shuffles)
         self._matrices = Matrices(self._b, self._thread, self._exchange, self._memory, lanes)
         self._products, self._staging = RegisterProducts(self._b, self._exchange), Staging(self._b, self._exchange)
         self._reports = BlockReports(made, self._b, self._thread)

@@ -16,6 +16,7 @@ from vkcompute.ir.function import Op, Param, Result, back_edges, exits, walk
 from vkcompute.ir.types import element_of
 from vkcompute.tile.layout import Layout, axis_bits, blocked, broadcast_bits, log2, permuted_bits, without_axis
 from vkcompute.tile.matrices import MatrixLayout, matrix_layout, n_slices
+from vkcompute.tile.shuffles import is_within_subgroups
 from vkcompute.tile.target import MatrixShape, Target
 from vkcompute.tile.types import Block, shape_of
 
@@ -188,7 +189,7 @@ class Placement:
             if not _is_block(value) or layout in (known := self.layouts.setdefault(value, [])):
                 continue
             known.append(layout)
-            home = self._natural_layout(value)
+            home = self._natural_layout(value) or self._carried(value, layout)
             if home is None and isinstance(layout, MatrixLayout) and not _is_splat(value):
                 home = layout.elements
             if home in (None, layout):
@@ -196,6 +197,24 @@ class Placement:
             else:
                 self.homes[value] = home
                 self._demand(home, value)
+
+    def _carried(self, value: Value, layout: Layout) -> Layout | None:
+        """Returns the one layout in which a result of control flow is computed; None if in each that is needed.
+
+        A loop computes its results in the layout that its body needs, or in the first that is needed. Shuffles after it
+        cost less than a copy of its body for each layout.
+        """
+        if not self._target.shuffles or not isinstance(value, Result) or value not in self.owners:
+            return None
+        op, at = self.owners[value]
+        if op.code not in ("if", "loop"):
+            return None
+        params = [param for param in op.params[at : at + 1] if param.type == value.type]
+        home = next((known for param in params for known in self.layouts.get(param, ())), layout)
+        if not is_within_subgroups(home, layout, self.lanes):
+            return None
+        self._natural[value] = home
+        return home
 
     def _demand_operands(self, value: Value, layout: Layout) -> None:
         """Demands what a value in a layout is computed from."""

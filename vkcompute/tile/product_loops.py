@@ -1,7 +1,7 @@
 """Products along long axes, as loops over parts of the axis: drivers take a minute to compile 32,000 multiplications.
 
 A loop computes the same sums in the same order. Each iteration loads its part of an operand that is computed from
-loads and indices alone. Other operands are in workgroup memory before the loop.
+loads and indices alone. Other operands are in workgroup memory before the loop, or in registers of one subgroup.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ MOST_PRODUCTS = 1024
 MOST_OF_ALL = 4096
 """Multiplications of all products without loops. Of 16 with 512 each, lavapipe took 27 s to compile the code."""
 _FEW_PRODUCTS = 256  # multiplications of a product without a loop, in programs that would have more than MOST_OF_ALL
-_N_TERMS = 4  # of each sum in an iteration
+N_TERMS = 4
+"""Terms of each sum in an iteration."""
 _N_TERMS_OF_PIECES = (
     2  # if there are several loops: lavapipe compiles four in 4.1 s, with 4 terms in 6.8 s; they run as fast
 )
@@ -55,7 +56,7 @@ def _long(products: Sequence[Op], n_invocations: int) -> set[Op]:
     numbers = {}
     for op in products:
         n_terms = shape_of(op.args[0].type)[-1]
-        if n_terms > _N_TERMS:
+        if n_terms > N_TERMS:
             numbers[op] = math.prod(shape_of(op.type)) // n_invocations * n_terms
     unrolled = sum(number for number in numbers.values() if number <= MOST_PRODUCTS)
     most = MOST_PRODUCTS if unrolled <= MOST_OF_ALL else _FEW_PRODUCTS
@@ -88,10 +89,10 @@ class _Rolling:
         kept = [operand for operand, is_cut in zip(self._operands(op), cut, strict=True) if not is_cut]
         nbytes = sum(math.prod(shape_of(value.type)) * max(4, element_of(value.type).bits // 8) for value, _ in kept)
         n_pieces = 1 << max(0, (nbytes - 1) // self._most_nbytes).bit_length()
-        if n_terms // n_pieces < _N_TERMS:
+        if n_terms // n_pieces < N_TERMS:
             return None
 
-        n_in_iteration = _N_TERMS if n_pieces == 1 else _N_TERMS_OF_PIECES
+        n_in_iteration = N_TERMS if n_pieces == 1 else _N_TERMS_OF_PIECES
 
         def build() -> Value:
             sums = op.args[2]
@@ -108,7 +109,7 @@ class _Rolling:
         return list(zip(op.args[:2], _AXES, strict=True))
 
     def _staged(self, kept: Sequence[tuple[Value, int]], piece: int, n_pieces: int) -> dict[tuple[Value, int], Value]:
-        """Writes a piece of blocks to workgroup memory; returns what reads it, by the block and the axis."""
+        """Stages a piece of blocks; returns what reads it, by the block and the axis."""
         axes = [axis % len(shape_of(value.type)) for value, axis in kept]
         values = [value for value, _ in kept]
         return dict(zip(kept, self._b.stage(values, axes, piece, n_pieces), strict=True)) if kept else {}
@@ -147,7 +148,7 @@ class _Rolling:
     def _is_cut(self, value: Value, axis: int, product: Op) -> bool:
         """True if an operand can be computed part by part at a product."""
         try:
-            self._b.apart(lambda: self._cut(value, axis, self._b.const(0, INT32), _N_TERMS, product), product.loc)
+            self._b.apart(lambda: self._cut(value, axis, self._b.const(0, INT32), N_TERMS, product), product.loc)
         except UncutError:
             return False
         return True

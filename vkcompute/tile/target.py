@@ -37,6 +37,7 @@ class Target(NamedTuple):
         stages: True if workgroup memory is faster than the caches, so that operands of products pass through it.
         matrices: the cooperative matrices by which products are computed where their types and shapes allow; the best
             first.
+        shuffles: True if changes of layout within subgroups are shuffles, and do not pass through workgroup memory.
     """
 
     subgroup_size: int = 1
@@ -50,3 +51,4 @@ class Target(NamedTuple):
     spreads: bool = False
     stages: bool = False
     matrices: tuple[MatrixShape, ...] = ()
+    shuffles: bool = False
