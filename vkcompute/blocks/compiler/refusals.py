@@ -187,6 +187,8 @@ def refuse_noinline_blocks(
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "sem": (None, "acquire", "release", "acq_rel", "relaxed"),
+    "sem_of_load": (None, "acquire", "relaxed"),
+    "sem_of_store": (None, "release", "relaxed"),
     "scope": (None, "gpu", "cta", "sys"),
     "cache_modifier": ("", ".ca", ".cg", ".cv", ".cs", ".wb", ".wt"),
     "eviction_policy": ("", "evict_first", "evict_last", "evict_normal"),
@@ -199,7 +201,9 @@ def check_choices(**given: Any) -> None:
     for name, value in given.items():
         known = _CHOICES[name]
         if not any(value == choice and type(value) is type(choice) for choice in known):
-            raise UnsupportedError(f"{name} is one of {', '.join(map(repr, known))}; got {describe(value)}")
+            raise UnsupportedError(
+                f"{name.partition('_of_')[0]} is one of {', '.join(map(repr, known))}; got {describe(value)}"
+            )
 
 
 # -- syntax -----------------------------------------------------------------------------------------------------------
