@@ -306,7 +306,7 @@ class BlockCompiler(Context):
             return self.binary("-", 0.0, value)
         if sign == "not" and isinstance(value, Number):
             demand_truths(self.evaluator, sign, value)
-        elif sign == "not" and isinstance(value, (float, str)):
+        elif sign == "not" and (isinstance(value, (float, str)) or is_sequence(value)):
             return not value  # which no condition is
         if sign == "+" and isinstance(value, Number) and self.is_users():
             raise UnsupportedError("block programs have no + of one value; leave it out")
