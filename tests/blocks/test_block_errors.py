@@ -369,7 +369,7 @@ def unknown_length_of(x_ptr, length):
         ),
         ("called", "got int32, which depends on M; annotate it as M: tl.constexpr"),
         ("range", "tl.static_range takes ints known at compile time; got int32, which depends on n; annotate it as n"),
-        ("flag", "takes a condition known at compile time; got bool, which depends on flag; annotate it as flag"),
+        ("flag", "takes a bool known at compile time; got bool, which depends on flag; annotate it as flag"),
         ("axis", "invalid axis int32, which depends on n; annotate it as n"),
         ("new axis", "invalid axis int32, which depends on n; annotate it as n"),
         ("order", "permute takes each axis of a block of fp32[4, 4] once; got int32, which depends on n; annotate it"),

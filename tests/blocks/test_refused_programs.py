@@ -111,11 +111,6 @@ def loads_returned(out_ptr, x_ptr: tl.const, n):
 
 
 @triton.jit
-def clamps_bytes(x_ptr):
-    tl.store(x_ptr, tl.clamp(tl.load(x_ptr), 0, 5))
-
-
-@triton.jit
 def adds_bytes(x_ptr):
     tl.atomic_add(x_ptr.to(tl.pointer_type(tl.int8)), 1)
 
@@ -187,7 +182,6 @@ BYTES = np.zeros(4, np.int8)
         (least, (X,), "min of constants takes no NaN; got 1.0, nan", "min("),
         (divided, (X, 3, 4), "Cannot use / with int32 and uint32 because they have different signedness", "n / m"),
         (stores_constant, (X,), "x_ptr is a tl.const", "tl.store"),
-        (clamps_bytes, (BYTES,), "tl.clamp takes floats; got", "tl.clamp"),
         (adds_bytes, (BYTES,), "tl.atomic_add does not support int8, but integers of 32 bits", "atomic_add"),
         (exchanges_bytes, (BYTES,), "tl.atomic_cas does not support int8, but integers of 16 bits", "atomic_cas"),
         (narrow_descriptor, (X,), "block shape must have at least 16 bytes in the last", "make_tensor_descriptor"),

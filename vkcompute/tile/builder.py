@@ -360,9 +360,29 @@ def _commutes(region: Region, params: Sequence[Value]) -> bool:
     """True if a function combines each pair of its operands by a commutative operation, and does nothing else."""
     *ops, end = region.ops
     pairs = [*zip(params, params[len(params) // 2 :], strict=False)]
-    return len(ops) == len(pairs) and all(
-        isinstance(result, Op) and result.operation.commutative and {*result.args} == {*pair}
-        for result, pair in zip(end.args, pairs, strict=True)
+    counts = [_n_combining(result, pair) for result, pair in zip(end.args, pairs, strict=True)]
+    return all(counts) and sum(counts) == len(ops)
+
+
+def _n_combining(result: Value, pair: tuple[Value, Value]) -> int:
+    """Returns the number of operations of a commutative function of a pair; 0 for another function."""
+    if not isinstance(result, Op):
+        return 0
+    if result.operation.commutative and {*result.args} == {*pair}:
+        return 1
+    return 4 if result.code == "select" and {*result.args[1:]} == {*pair} and _prefers_numbers(*result.args) else 0
+
+
+def _prefers_numbers(is_first: Value, first: Value, second: Value) -> bool:
+    """True for the condition of an extreme that leaves NaN out: `first > second`, or `second` is NaN."""
+    if not isinstance(is_first, Op) or is_first.code != "or":
+        return False
+    wins, is_nan = is_first.args
+    return (
+        isinstance(wins, Op)
+        and isinstance(is_nan, Op)
+        and (wins.code in ("gt", "lt") and is_nan.code == "isnan")
+        and (wins.args == (first, second) and is_nan.args == (second,))
     )
 
 

@@ -88,7 +88,7 @@ def mask_of(c: BlockCompiler, mask: Any, shape: tuple[int, ...], what: str) -> V
     """
     if mask is None or mask is True:
         return None
-    if isinstance(mask, Number) and c.element_type(mask) is not BOOL:
+    if mask is not False and not (isinstance(mask, Number) and c.element_type(mask) is BOOL):
         raise UnsupportedError(f"a mask is a block of bools, as offsets < n; got {describe(mask)}")
     return _repeated(c, c.cast(mask, BOOL), shape, f"mask of a {what}")
 

@@ -29,7 +29,7 @@ from vkcompute.blocks.compiler.types import (
 )
 from vkcompute.frontend.control_flow import Location
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
 from vkcompute.ir.types import SmallFloat, Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
@@ -216,7 +216,9 @@ class BlockArithmetic:
         return one._replace(offset=Kind(typed(INT64, shape_of(kinds[0]))))  # type: ignore[arg-type]
 
     def common_type(self, *values: Any, sign: str = "") -> Any:
-        """Returns the common type of the elements of two or more values."""
+        """Returns the common type of the elements of two or more values, of which constants take part last."""
+        if len(values) > 2:
+            values = tuple(sorted(values, key=lambda value: not isinstance(value, Number)))
         kind, is_plain = self._own_type(values[0]), not isinstance(values[0], Number)
         for value in values[1:]:
             other, plain = self._own_type(value), not isinstance(value, Number)
@@ -262,7 +264,9 @@ class BlockArithmetic:
         if one_plain != other_plain:
             plain, typed = (one, other) if one_plain else (other, one)
             if _RANKS[plain.kind] <= _RANKS[typed.kind]:
-                return FLOAT32 if typed.kind == "f" and typed.bits == 16 and divides else typed
+                one = other = typed
+        if divides and "f" in (one.kind, other.kind):
+            return FLOAT64 if FLOAT64 in (one, other) else FLOAT32
         narrow = [isinstance(kind, SmallFloat) and kind.bits == 8 for kind in (one, other)]
         if all(narrow):
             return one if one is other else FLOAT16
@@ -274,8 +278,6 @@ class BlockArithmetic:
             for wide in (FLOAT64, FLOAT32):
                 if wide in (one, other):
                     return wide
-            if divides:
-                return FLOAT32
             return FLOAT16 if FLOAT16 in (one, other) else BFLOAT16 if one is other else FLOAT32
         if sign in ("/", "//", "%"):
             self._check_signedness(one, other, sign, are_typed=not (one_plain or other_plain))
@@ -310,7 +312,10 @@ class BlockArithmetic:
             raise UnsupportedError(f"blocks have no {sign}; {remedy}")
         kind = self.common_type(one, other, sign=sign)
         sign = _OF_BOOLS.get(sign, sign) if kind.type is BOOL else sign
-        allowed = "iub" if sign in ("&", "|", "^") else "iu" if sign == "//" else "iuf"
+        if kind.type is BOOL and sign in ("//", "%"):  # of bits, which a division by True keeps
+            words = [self.number(operand) for operand in self.alike(UINT32, one, other)]
+            return self.number(self.builder.cast(self.binary(sign, *words).value, BOOL))
+        allowed = "iub" if sign in ("&", "|", "^") else "iu" if sign == "//" else "iufb" if sign == "/" else "iuf"
         self.demand_kind(allowed, kind, sign, one, other)
         if sign in ("//", "%") and not isinstance(other, Number) and other == 0:
             raise UnsupportedError("division by zero; integers have no infinity: change the divisor")
@@ -384,11 +389,13 @@ class BlockArithmetic:
 
     def unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`."""
-        if sign == "not" and self.is_block(value):
+        if sign == "not" and self._is_shaped(value):
             return self.compare("==", value, 0)
         if not isinstance(value, Number) or sign == "not":
             return self.kernels.unary(sign, value)
         kind = self.kind(value)
+        if sign == "-" and kind.type.kind == "b":  # modulo two
+            return value
         self.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
         if sign == "+":
             return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, reduce
 from types import FunctionType
 from typing import Any
 
@@ -306,7 +306,7 @@ class BlockCompiler(Context):
             return self.binary("-", 0.0, value)
         if sign == "not" and isinstance(value, Number):
             demand_truths(self.evaluator, sign, value)
-        elif sign == "not" and isinstance(value, (float, str)):
+        elif sign == "not" and (isinstance(value, (float, str)) or is_sequence(value)):
             return not value  # which no condition is
         if sign == "+" and isinstance(value, Number) and self.is_users():
             raise UnsupportedError("block programs have no + of one value; leave it out")
@@ -358,12 +358,8 @@ class BlockCompiler(Context):
     def _python(self, function: Any, args: list[Any], named: dict[str, Any], name: str) -> Any:
         """Calls a function of Python on constants; min and max take scalars and blocks, too."""
         if function in (min, max) and len(args) > 1 and not is_static(tuple(args)):
-            args = [self.as_tensor(arg) for arg in args]
-            kind = self.common_type(*args)
-            result, *rest = self.alike(kind.type, *args)
-            for operand in rest:
-                result = self.builder.compute(function.__name__, result, operand)
-            return self.number(result)
+            extreme = STATEMENTS[function.__name__]
+            return reduce(lambda one, other: extreme.expand(self, [one, other], named), args)
         if function is len and name.startswith(BUILTIN) and not is_sequence(args[0]):  # a loop over it
             raise not_iterated(self, args[0])
         if function in (len, tuple, list) and len(args) == 1 and not named:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vkcompute.compiled.arguments import bind
 from vkcompute.errors import IrError, KernelError
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.jit.frontend.values import is_complex
+from vkcompute.jit.frontend.values import Number, is_complex
 
 METHODS: dict[str, BlockFunction] = {}
 """Functions that are also methods of blocks, by name."""
 STATEMENTS: dict[str, BlockFunction] = {}
-"""Functions in place of Python's `print` and `assert`."""
+"""Functions in place of Python's `print`, `assert`, `max` and `min`."""
 OWN: dict[Any, BlockFunction] = {}
 """Functions of elements of the library, such as `vc.sigmoid`, and those that block programs call in their place."""
 DESCRIPTOR_METHODS: dict[str, BlockFunction] = {}
@@ -45,6 +45,7 @@ class BlockFunction:
     Attributes:
         emit: builds the call, given the compiler and the arguments.
         emit_complex: builds it if one of the arguments is complex; None for functions of real numbers only.
+        options: names of parameters whose default is a bool or an int, which are constants.
     """
 
     __name__: str
@@ -54,6 +55,7 @@ class BlockFunction:
         functools.update_wrapper(self, emit)
         parameters = list(inspect.signature(emit).parameters.values())[1:]  # without the compiler
         self.__signature__ = inspect.Signature(parameters)
+        self.options = [parameter.name for parameter in parameters if isinstance(parameter.default, int)]
         self.emit = emit
 
     def expand(self, compiler: Any, args: list[Any], named: dict[str, Any]) -> Any:
@@ -66,6 +68,7 @@ class BlockFunction:
             bound = bind(self.__signature__, args, named)
         except TypeError as error:
             raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
+        self._check_options(bound.arguments)
         emit: Callable[..., Any] | None = self.emit
         if any(map(_has_complex, (*bound.args, *bound.kwargs.values()))):
             emit = self.emit_complex
@@ -75,6 +78,15 @@ class BlockFunction:
             return emit(compiler, *bound.args, **bound.kwargs)
         except IrError as error:
             raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
+
+    def _check_options(self, given: Mapping[str, Any]) -> None:
+        """Raises UnsupportedError for an option that is known on the device only, which all would take for true."""
+        for name in self.options:
+            if isinstance(given.get(name), Number):
+                raise UnsupportedError(
+                    f"{name} of tl.{self.__name__} is known at compile time; got a number of the device; annotate its "
+                    "parameter as tl.constexpr, or branch on it"
+                )
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Raises the error for a call outside of a program."""

@@ -121,8 +121,9 @@ def refuse_variable(e: Evaluator, name: str, value: Any) -> None:
 
 
 def demand_bool(value: Any) -> None:
-    """Raises UnsupportedError for the condition of a while loop that is no bool."""
-    if not _is_bool(value):
+    """Raises UnsupportedError for the condition of a while loop that is no bool, and no integer of the device."""
+    is_integer = isinstance(value, Number) and element_of(value.kind.type).kind in "iu"
+    if not is_integer and not _is_bool(value):
         raise UnsupportedError(f"the condition of a while loop is a bool; got {describe(value)}; write x != 0")
 
 
@@ -187,6 +188,8 @@ def refuse_noinline_blocks(
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "sem": (None, "acquire", "release", "acq_rel", "relaxed"),
+    "sem_of_load": (None, "acquire", "relaxed"),
+    "sem_of_store": (None, "release", "relaxed"),
     "scope": (None, "gpu", "cta", "sys"),
     "cache_modifier": ("", ".ca", ".cg", ".cv", ".cs", ".wb", ".wt"),
     "eviction_policy": ("", "evict_first", "evict_last", "evict_normal"),
@@ -199,7 +202,9 @@ def check_choices(**given: Any) -> None:
     for name, value in given.items():
         known = _CHOICES[name]
         if not any(value == choice and type(value) is type(choice) for choice in known):
-            raise UnsupportedError(f"{name} is one of {', '.join(map(repr, known))}; got {describe(value)}")
+            raise UnsupportedError(
+                f"{name.partition('_of_')[0]} is one of {', '.join(map(repr, known))}; got {describe(value)}"
+            )
 
 
 # -- syntax -----------------------------------------------------------------------------------------------------------
@@ -261,7 +266,6 @@ _FORMS: dict[type[ast.AST], list[tuple[Callable[[Any], Any], str]]] = {
     ],
     ast.Break: [(_always, "break; make it a condition of the while loop")],
     ast.Compare: [
-        (lambda node: len(node.ops) > 1, "a < b < c; write (a < b) & (b < c)"),
         (lambda node: isinstance(node.ops[0], (ast.In, ast.NotIn)), "in; write (x == 1) | (x == 4)"),
     ],
     ast.Continue: [(_always, "continue; write if")],
@@ -272,9 +276,7 @@ _FORMS: dict[type[ast.AST], list[tuple[Callable[[Any], Any], str]]] = {
     ast.List: [(_has_starred, "* in lists; write x + y of two tuples")],
     ast.ListComp: [
         (lambda node: any(part.ifs for part in node.generators), "if in comprehensions; write if in a loop"),
-        (lambda node: not isinstance(node.generators[0].target, ast.Name), "a, b as targets of comprehensions"),
     ],
-    ast.NamedExpr: [(_always, ":=; assign in a statement of its own")],
     ast.Tuple: [(_has_starred, "* in tuples; write x + y")],
     ast.While: [(lambda node: node.orelse, _ELSE)],
 }

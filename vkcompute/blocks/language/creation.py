@@ -10,7 +10,7 @@ from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.complex_blocks import by_parts, converted, is_complex_dtype, own
 from vkcompute.blocks.compiler.functions import block_function
-from vkcompute.blocks.compiler.types import scalar_of
+from vkcompute.blocks.compiler.types import Pointer, scalar_of
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32
 from vkcompute.jit.frontend.values import Complex, Number
@@ -77,6 +77,8 @@ def full(c: BlockCompiler, shape: Any, value: Any, dtype: Any) -> Any:
     if is_complex_dtype(dtype):
         parts = converted(c, value, dtype)
         return Complex([c.number(c.builder.full(part.value, checked_shape(shape))) for part in parts])
+    if isinstance(value, float) and value and scalar_of(dtype).kind in "iub" and c.is_users():
+        raise UnsupportedError(f"the value of tl.full with dtype {dtype} is an int; got {value}; convert it")
     return c.number(c.builder.full(c.arithmetic.wrapped(value, scalar_of(dtype)), checked_shape(shape)))
 
 
@@ -99,7 +101,7 @@ def zeros_like(c: BlockCompiler, input: Any) -> Any:
 @block_function
 def to_tensor(c: BlockCompiler, x: Any) -> Any:
     """A Python number as a scalar of the device; other values are unchanged."""
-    return x if isinstance(x, Number) else c.number(c.cast(x, c.common_type(x).type))
+    return x if isinstance(x, (Number, Pointer)) else c.number(c.cast(x, c.common_type(x).type))
 
 
 @block_function

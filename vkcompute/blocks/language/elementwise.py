@@ -22,7 +22,7 @@ from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, NullValue, Pointer, PointerType, scalar_of
 from vkcompute.blocks.language.addresses import pointed
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT32, UINT64, Constant, Memory, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT32, UINT64, Constant, Memory, Scalar, Value
 from vkcompute.ir.function import Op
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.values import PARTS, Complex, Number, is_complex
@@ -163,6 +163,8 @@ def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer
 
 
 def _extreme(c: BlockCompiler, name: str, x: Any, y: Any, propagate_nan: Any) -> Number:
+    if type(propagate_nan) is not int or propagate_nan not in (PropagateNan.NONE, PropagateNan.ALL):
+        raise UnsupportedError(f"propagate_nan is tl.PropagateNan.NONE or ALL; got {describe(propagate_nan)}")
     x, y = [_widened(c, value) for value in map(c.as_tensor, (x, y))]
     kind = c.common_type(x, y).type
     return emitted(c, f"{name}imum" if propagate_nan else f"f{name}", *c.alike(kind, x, y))
@@ -212,11 +214,14 @@ def minimum(c: BlockCompiler, x: Any, y: Any, propagate_nan: Any = PropagateNan.
 
 @block_function
 def clamp(c: BlockCompiler, x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
-    """The elements limited to a range; as in Triton, floats only."""
-    if c.is_users():
-        _require_floats(c, "clamp", x, min, max)
+    """The elements limited to a range."""
+    kind = c.common_type(x, min, max).type
+    if kind.kind != "f":
+        x, min, max = map(c.number, c.alike(kind, x, min, max))
     return _extreme(c, "min", _extreme(c, "max", x, min, propagate_nan), max, propagate_nan)
 
+
+functions.STATEMENTS |= {"max": maximum, "min": minimum}
 
 _WIDE = "ceil", "cos", "erf", "exp", "exp2", "floor", "log", "log2", "rsqrt", "sin", "sqrt", "sqrt_rn"
 """Functions that Triton does not have of float16 and bfloat16."""
@@ -289,33 +294,43 @@ def sigmoid(c: BlockCompiler, x: Any) -> Any:
     return c.binary("/", 1.0, c.binary("+", 1.0, powers))
 
 
+@method
 @block_function
 def cdiv(c: BlockCompiler, x: Any, div: Any) -> Any:
     """x / div rounded up, for x >= 0 and div > 0."""
     if not isinstance(x, Number) and not isinstance(div, Number):
-        return -(-x // div)
+        return c.unary("-", c.binary("//", c.unary("-", x), div))
     return c.binary("//", c.binary("+", x, c.binary("-", div, 1)), div)
 
 
 @block_function
 def fdiv(c: BlockCompiler, x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False) -> Any:
     """x / y of floats."""
-    one, other = _floats(c, "fdiv", x, y)
-    return c.number(c.builder.compute("div", one, other))
+    kind = c.common_type(x, y, sign="/").type
+    if kind.kind != "f":
+        raise UnsupportedError(
+            f"tl.fdiv takes floats; got {describe(x)} and {describe(y)}; convert, as x.to(tl.float32)"
+        )
+    return c.number(c.builder.compute("div", *c.alike(kind, c.as_tensor(x), c.as_tensor(y))))
 
 
 @own
 @block_function
 def div_rn(c: BlockCompiler, x: Any, y: Any) -> Any:
-    """x / y, rounded to nearest even."""
+    """x / y of floats, rounded to nearest even."""
+    operands = [c.element_type(value) for value in (x, y) if isinstance(value, Number)]
+    if any(kind not in (FLOAT32, FLOAT64) for kind in operands) and c.is_users():
+        raise UnsupportedError(
+            f"tl.div_rn takes float32 and float64; got {describe(x)} and {describe(y)}; convert, as x.to(tl.float32)"
+        )
     return c.binary("/", c.as_tensor(x), c.as_tensor(y))
 
 
 @block_function
 def umulhi(c: BlockCompiler, x: Any, y: Any) -> Any:
     """The upper half of the product of two integers of 32 or 64 bits, as unsigned ones."""
-    kind = c.common_type(x, y)
-    if kind.type.kind not in "iu" or kind.type.bits < 32:
+    kind, operands = c.common_type(x, y), [c.element_type(operand) for operand in (x, y) if isinstance(operand, Number)]
+    if any(operand.kind not in "iu" or operand.bits < 32 for operand in (*operands, kind.type)):
         raise UnsupportedError(f"tl.umulhi takes integers of 32 or 64 bits; got {describe(x)} and {describe(y)}")
     b, unsigned = c.builder, UINT32 if kind.type.bits == 32 else UINT64
     one, other = (b.bitcast(operand, unsigned) for operand in c.alike(kind.type, x, y))
@@ -359,6 +374,8 @@ _logical("logical_or", "|")
 
 def _operator(name: str, sign: str) -> Any:
     def emit(c: BlockCompiler, x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+        if not isinstance(x, Number) and not isinstance(y, Number):
+            x, y = c.as_tensor(x), c.as_tensor(y)
         return c.binary(sign, x, y)
 
     emit.__name__, emit.__doc__ = name, f"x {sign} y."

@@ -23,8 +23,24 @@ _LEAST, _MOST = {"ge": 0, "gt": 1}, {"le": 0, "lt": -1}
 """Comparison with a constant -> what is added to it for the least, or the greatest, value."""
 
 
+def _numbers_per_axis(c: BlockCompiler, name: str, input: Any, values: Any) -> list[int]:
+    """Returns the numbers that a hint states, one per axis of a block.
+
+    Raises:
+        UnsupportedError: they are not.
+    """
+    given = list(values) if isinstance(values, (tuple, list)) else [values]
+    if not given or any(type(number) is not int or number < 1 for number in given):
+        raise UnsupportedError(f"tl.{name} takes ints from 1 on, known at compile time; got {describe(values)}")
+    n_axes = len(c.shape(input)) if isinstance(input, (Number, Pointer)) else len(given)
+    if len(given) != max(1, n_axes) and c.is_users():
+        raise UnsupportedError(f"tl.{name} takes one int per axis; got {describe(input)} and {describe(values)}")
+    return given
+
+
 def _hint(name: str) -> Any:
-    def emit(c: BlockCompiler, input: Any, values: Any = None) -> Any:
+    def emit(c: BlockCompiler, input: Any, values: Any) -> Any:
+        _numbers_per_axis(c, name, input, values)
         return input
 
     emit.__name__, emit.__doc__ = name, "Returns its operand; the hint is not needed here."
@@ -40,10 +56,7 @@ def multiple_of(c: BlockCompiler, input: Any, values: Any) -> Any:
 
     Rows of such a length begin at aligned elements, which are loaded four together. Interpreted launches check it.
     """
-    given = values if isinstance(values, (tuple, list)) else [values]
-    if not given or any(type(number) is not int or number < 1 for number in given):
-        raise UnsupportedError(f"tl.multiple_of takes ints from 1 on, known at compile time; got {describe(values)}")
-    n = given[0]  # a number has one; the axes of a block have one each
+    n = _numbers_per_axis(c, "multiple_of", input, values)[0]
     value = input.value if isinstance(input, Number) else None
     if isinstance(value, Push) and value.type is INT32:
         c.divisors[value] = max(c.divisors.get(value, 1), n & -n)
@@ -60,6 +73,8 @@ def assume(c: BlockCompiler, cond: Any) -> None:
     That a scalar is not negative helps to find adjacent offsets behind a remainder. Bounds of an integer argument, as
     `n <= 4096`, bound the iterations of loops.
     """
+    if c.is_users() and type(cond) is not bool and not (isinstance(cond, Number) and cond.kind.type is BOOL):
+        raise UnsupportedError(f"tl.assume takes a scalar condition; got {describe(cond)}; write tl.max(x, 0) != 0")
     comparison = cond.value if isinstance(cond, Number) else None
     if not isinstance(comparison, Op) or comparison.code not in _LEAST | _MOST:
         return
@@ -90,10 +105,8 @@ def debug_barrier(c: BlockCompiler) -> None:
 @block_function
 def static_assert(c: BlockCompiler, cond: Any, msg: Any = "") -> None:
     """Raises an error at compile time if a constant condition is False."""
-    if isinstance(cond, Number):
-        raise UnsupportedError(
-            f"tl.static_assert takes a condition known at compile time; got {describe_dynamic(cond)}"
-        )
+    if isinstance(cond, Number) or (type(cond) is not bool and c.is_users()):
+        raise UnsupportedError(f"tl.static_assert takes a bool known at compile time; got {describe_dynamic(cond)}")
     if not cond:
         raise UnsupportedError(f"static assertion failed{': ' if msg else ''}{msg}")
 

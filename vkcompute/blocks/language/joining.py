@@ -9,9 +9,9 @@ from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.complex_blocks import by_parts
 from vkcompute.blocks.compiler.functions import block_function, method
-from vkcompute.blocks.language.shapes import as_block, checked_axis
+from vkcompute.blocks.language.shapes import as_block, checked_axis, only_element
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import INT32, Value
+from vkcompute.ir import INT32, Scalar, Value
 from vkcompute.jit.frontend.values import Number
 
 
@@ -26,15 +26,32 @@ def is_second(c: BlockCompiler, shape: tuple[int, ...], bit: int) -> Value:
     return b.compute("ne", which, b.full(b.const(0, INT32), shape))
 
 
+def _joined_type(c: BlockCompiler, one: Any, other: Any) -> Scalar:
+    """Returns the type of joined elements: that of the first block in programs of users, whose blocks have one width.
+
+    Raises:
+        UnsupportedError: the types differ in more than the sign of integers, in a program of users.
+    """
+    if not c.is_users() or not isinstance(one, Number) or not isinstance(other, Number):
+        common: Scalar = c.common_type(one, other).type
+        return common
+    kinds: list[Scalar] = [c.element_type(operand) for operand in (one, other)]
+    if (kinds[0].kind == "f" or kinds[1].kind == "f" or kinds[0].bits != kinds[1].bits) and kinds[0] is not kinds[1]:
+        raise UnsupportedError(
+            f"joined blocks have one dtype; got {describe(one)} and {describe(other)}; convert one, as x.to(y.dtype)"
+        )
+    return kinds[0]
+
+
 @partial(by_parts, n_values=2)
 @block_function
 def join(c: BlockCompiler, a: Any, b: Any) -> Any:
     """Two blocks along a new last axis of length 2; scalars become a block of 2."""
-    kind, shape, builder = c.common_type(a, b), c.common_shape(a, b), c.builder
+    kind, shape, builder = _joined_type(c, a, b), c.common_shape(a, b), c.builder
     which = builder.broadcast(builder.reshape(builder.arange(0, 2), (*(1 for _ in shape), 2)), (*shape, 2))
     parts = []
     for operand in (a, b):
-        value = c.spread(c.cast(operand, kind.type), shape)
+        value = c.spread(c.cast(operand, kind), shape)
         part = builder.reshape(value, (*shape, 1)) if shape else builder.full(value, (1,))
         parts.append(builder.broadcast(part, (*shape, 2)))
     is_last = builder.compute("ne", which, builder.full(builder.const(0, INT32), (*shape, 2)))
@@ -89,4 +106,4 @@ def item(c: BlockCompiler, input: Any) -> Any:
     n = value.type.n  # type: ignore[union-attr]
     if n != 1:
         raise UnsupportedError(f"this takes a block of one element; got {describe(input)}")
-    return chosen(c, c.builder.reshape(value, (1,)), 0, 0) if c.shape(input) else input
+    return only_element(c, value) if c.shape(input) else input

@@ -10,6 +10,7 @@ from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.language import special_functions
+from vkcompute.blocks.language.conversions import CONVERSIONS
 from vkcompute.blocks.language.elementwise import abs, div_rn, fma, real_function
 from vkcompute.blocks.language.math import ceil, cos, erf, exp, exp2, fdiv, floor, log, log2, rsqrt, sin, sqrt, sqrt_rn
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -21,9 +22,9 @@ from vkcompute.tile.builder import BlockEmitter
 
 __all__ = [
     "abs", "brev", "ceil", "clz", "copysign", "cos", "cospi", "div_rn", "erf", "exp", "exp10", "exp2", "fast_cosf",
-    "fast_dividef", "fast_expf", "fast_logf", "fast_sinf", "fdim", "ffs", "finitef", "float2int_rn", "float2int_rz",
-    "float_as_int", "floor", "fma", "ilogb", "int_as_float", "isfinited", "llrint", "llround", "log", "log2", "logb",
-    "popc", "round", "rsqrt", "signbit", "sin", "sinpi", "sqrt", "sqrt_rn",
+    "fast_dividef", "fast_exp10f", "fast_expf", "fast_log2f", "fast_logf", "fast_sinf", "fdim", "ffs", "finitef",
+    "float_as_int", "floor", "fma", "fma_rn", "ilogb", "int_as_float", "isfinited", "llrint", "llround", "log",
+    "log2", "logb", "popc", "round", "rsqrt", "signbit", "sin", "sinpi", "sqrt", "sqrt_rn",
 ]  # fmt: skip
 _SPECIAL = [
     "byte_perm", "erfcinv", "erfinv", "fast_powf", "fast_tanhf", "ldexp", "mul24", "mulhi", "nextafter", "normcdf",
@@ -32,13 +33,15 @@ _SPECIAL = [
 globals().update({name: getattr(special_functions, name) for name in _SPECIAL})
 _OF_ROWS = [name for row in FUNCTIONS.values() for name in row.blocks if name not in __all__]
 globals().update({name: real_function(name, is_method=False) for name in _OF_ROWS})
-__all__ += [*_OF_ROWS, *_SPECIAL]
+globals().update(CONVERSIONS)
+__all__ += [*_OF_ROWS, *_SPECIAL, *CONVERSIONS]
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...  # those of rows
 
 
 fast_dividef, fast_expf, fast_logf, fast_sinf, fast_cosf = fdiv, exp, log, sin, cos  # as accurate as the others
+fast_log2f, fma_rn = log2, fma
 
 
 class _Floats:
@@ -69,6 +72,9 @@ def exp10(c: BlockCompiler, x: Any) -> Any:
     """10 to the power of x."""
     value, f = _float(c, x, "exp10")
     return c.number(f("pow", 10.0, value))
+
+
+fast_exp10f = exp10
 
 
 def _rounded(c: BlockCompiler, x: Any, name: str) -> Value:
@@ -246,18 +252,6 @@ def float_as_int(c: BlockCompiler, x: Any) -> Any:
 def int_as_float(c: BlockCompiler, x: Any) -> Any:
     """The float32 with the bits of an integer of 32 bits."""
     return c.number(c.builder.bitcast(_word(c, x, "int_as_float"), FLOAT32))
-
-
-@block_function
-def float2int_rz(c: BlockCompiler, x: Any) -> Any:
-    """float32 as int32, rounded to zero."""
-    return c.number(c.builder.cast(_single(c, x, "float2int_rz"), INT32))
-
-
-@block_function
-def float2int_rn(c: BlockCompiler, x: Any) -> Any:
-    """float32 as int32, rounded to the nearest, halves to even."""
-    return c.number(c.builder.cast(c.builder.compute("round", _single(c, x, "float2int_rn")), INT32))
 
 
 @block_function

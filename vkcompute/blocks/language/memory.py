@@ -22,6 +22,7 @@ from vkcompute.blocks.compiler.types import OF_SCALAR, BlockPointer, Pointer, Ta
 from vkcompute.blocks.language.addresses import address_at
 from vkcompute.blocks.language.narrow_atomics import UPDATES, exchanged, is_narrow, updated
 from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend.values import Number
 
 
 def _only_hints(pointer: Any, **given: Any) -> None:
@@ -62,6 +63,10 @@ def load(
         raise UnsupportedError(f"other cannot be provided without mask; got {describe(other)}; give both, or none")
     if isinstance(pointer, Pointer) and isinstance(pointer.array, TableValue):
         return address_at(c, pointer, pointer.array, mask, other)
+    shape = c.common_shape(pointer, mask)
+    if isinstance(pointer, Pointer) and pointer.offset is not None and shape != c.shape(pointer):
+        offset = pointer.offset.value
+        pointer = pointer._replace(offset=c.number(c.spread(offset, shape)))
     return loaded(c, elements_at(c, pointer, mask, "load"), 0 if other is None else other)
 
 
@@ -97,6 +102,17 @@ def _refuse_narrow(c: BlockCompiler, name: str, pointer: Any, n_bits: int) -> No
         )
 
 
+def _check_same_type(c: BlockCompiler, pointer: Pointer, *values: Any) -> None:
+    """Raises UnsupportedError for numbers of another type than the elements, which a comparison does not convert."""
+    kind = pointer.array.element
+    wrong = [value for value in values if isinstance(value, Number) and c.element_type(value) is not kind]
+    if wrong and c.is_users():
+        raise UnsupportedError(
+            f"tl.atomic_cas takes numbers of the dtype of the elements, {OF_SCALAR[kind]}; got {describe(wrong[0])}; "
+            f"convert it, as x.to(tl.{kind.name})"
+        )
+
+
 def _atomic_function(name: str, code: str, what: str) -> Any:
     def emit(c: BlockCompiler, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         check_choices(sem=sem, scope=scope)
@@ -124,6 +140,8 @@ def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = No
     """Replaces the elements at a pointer that have the bits of `cmp`, atomically; returns the elements before."""
     check_choices(sem=sem, scope=scope)
     _refuse_narrow(c, "cas", pointer, 16)
+    if isinstance(pointer, Pointer):
+        _check_same_type(c, pointer, cmp, val)
     if is_narrow(pointer):
         return exchanged(c, "compare_exchange", pointer, (cmp, val))
     return atomic_at(c, "compare_exchange", elements_at(c, pointer, None, "atomic operation"), (cmp, val))
@@ -133,7 +151,7 @@ def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = No
 @block_function
 def atomic_load(c: BlockCompiler, pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
     """The elements at a pointer, read atomically."""
-    check_choices(sem=sem, scope=scope)
+    check_choices(sem_of_load=sem, scope=scope)
     if is_narrow(pointer):
         return exchanged(c, "or", pointer, (0,), mask)
     elements = elements_at(c, pointer, mask, "atomic operation")
@@ -147,7 +165,7 @@ def atomic_store(
     c: BlockCompiler, pointer: Any, value: Any, mask: Any = None, sem: Any = None, scope: Any = None
 ) -> None:
     """Writes elements at a pointer, atomically."""
-    check_choices(sem=sem, scope=scope)
+    check_choices(sem_of_store=sem, scope=scope)
     if is_narrow(pointer):
         exchanged(c, "exchange", pointer, (value,), mask)
         return

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from vkcompute.blocks.compiler.accessed_elements import atomic_at, elements_at, loaded
+from vkcompute.blocks.compiler.accessed_elements import atomic_at, elements_at, loaded, mask_of
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.compiler.types import Pointer
@@ -46,7 +46,8 @@ def updated(c: BlockCompiler, code: str, pointer: Pointer, value: Any, mask: Any
     bits = as_bits(pointer)
     shape = c.shape(pointer)
     operand = c.number(c.spread(c.cast(value, BFLOAT16), shape))
-    taken = c.number(c.spread(c.cast(True if mask is None else mask, BOOL), shape))
+    taken_bits = mask_of(c, mask, shape, "atomic operation")
+    taken = c.number(c.builder.full(c.builder.const(True, BOOL), shape) if taken_bits is None else taken_bits)
     before: Number = c.called(_update, [bits, operand, taken, code])
     return c.number(c.builder.bitcast(before.value, BFLOAT16))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from vkcompute.blocks.compiler.accessed_elements import mask_of
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.complex_blocks import by_parts
@@ -23,7 +24,7 @@ from vkcompute.tile.layout import axis_bits, log2
 
 def _last_axis(c: BlockCompiler, x: Any, dim: Any, name: str) -> tuple[int, ...]:
     """Returns the shape of a block. Raises UnsupportedError unless the axis is its last one."""
-    shape = c.shape(x)
+    shape, _ = c.shape(x), c.element_type(x)  # which refuses pointers
     if not shape or dim not in (None, -1, len(shape) - 1):
         raise UnsupportedError(
             f"tl.{name} sorts along the last axis of a block; got {describe(x)} and dim={describe_dynamic(dim)}"
@@ -195,5 +196,5 @@ def histogram(c: BlockCompiler, input: Any, num_bins: Any, mask: Any = None) -> 
     if kind.bits == 64 or kind is UINT32:  # values that int32 lacks become others that do not count
         value = b.compute("min", value, b.full(b.const(num_bins, kind), shape))
         value = b.compute("max", value, b.full(b.const(-1, kind), shape)) if kind.kind == "i" else value
-    taken = None if mask is None else c.spread(c.cast(mask, BOOL), shape)
+    taken = mask_of(c, mask, shape, "histogram")
     return c.number(b.histogram(b.cast(value, INT32), num_bins, taken))

@@ -37,6 +37,8 @@ def dot(
     asked for.
     """
     check_choices(input_precision=input_precision)
+    if input_precision is not None and allow_tf32 is not None:
+        raise UnsupportedError("tl.dot takes input_precision or allow_tf32; got both; drop allow_tf32")
     if any(map(is_complex, (input, other, acc))):
         return _complex_product(c, input, other, acc, out_dtype)
     one, two = c.shape(input), c.shape(other)
@@ -49,6 +51,8 @@ def dot(
     if all(OF_SCALAR[kind].is_fp8() for kind in kinds):  # which float16 holds exactly
         input, other = (c.number(c.builder.cast(operand.value, FLOAT16)) for operand in (input, other))
         kinds = FLOAT16, FLOAT16
+    if kinds[0].kind in "iu" and kinds[0].bits != 8 and c.is_users():
+        raise UnsupportedError(f"tl.dot takes floats and integers of 8 bits; got {describe(input)}; convert the blocks")
     if kinds[0] is not kinds[1] or kinds[0] is BOOL:
         raise UnsupportedError(f"tl.dot takes blocks of one dtype; got {describe(input)} and {describe(other)}")
     sums = _sums(c, kinds[0], acc, out_dtype)

@@ -8,6 +8,7 @@ from typing import Any
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
+from vkcompute.blocks.language.elementwise import emitted
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, INT32, INT64, UINT32, UINT64, Value
 from vkcompute.ir.types import element_of
@@ -75,7 +76,7 @@ def _uniform(c: BlockCompiler, word: Value, scale: float = _SCALE) -> Value:
 def _normal(c: BlockCompiler, one: Value, other: Value) -> tuple[Value, Value]:
     """Returns two normal numbers of two uniform ones (Box and Muller)."""
     b, shape = c.builder, shape_of(one.type)
-    least = b.compute("max", one, b.full(b.const(_LEAST, FLOAT32), shape))
+    least = emitted(c, "fmax", one, b.full(b.const(_LEAST, FLOAT32), shape)).value
     radius = b.compute("sqrt", b.compute("mul", b.full(b.const(-2.0, FLOAT32), shape), b.compute("log", least)))
     angle = b.compute("mul", b.full(b.const(6.283185307179586, FLOAT32), shape), other)
     return b.compute("mul", radius, b.compute("cos", angle)), b.compute("mul", radius, b.compute("sin", angle))

@@ -30,10 +30,18 @@ _Combine = Callable[[BlockCompiler, Sequence[Value], Sequence[Value]], Sequence[
 
 def _along(c: BlockCompiler, input: Any, axis: Any) -> tuple[Value, int]:
     """Returns a block and an axis of it, the first of the flat block for None."""
+    c.element_type(input)  # which refuses pointers
     at = checked_axis(c, input, 0 if axis is None else axis)
     if axis is None:
         return c.builder.reshape(input.value, (int(np.prod(c.shape(input))),)), 0
     return input.value, at
+
+
+def _along_named(c: BlockCompiler, name: str, input: Any, axis: Any) -> tuple[Value, int]:
+    """Returns a block and an axis of it. Raises UnsupportedError for None in a program of users."""
+    if axis is None and c.is_users():
+        raise UnsupportedError(f"tl.{name} takes an axis; got None; write tl.{name} of x.ravel() with axis=0")
+    return _along(c, input, axis)
 
 
 def _kept(c: BlockCompiler, result: Value, input: Any, axis: Any, keep_dims: Any) -> Number:
@@ -131,7 +139,7 @@ def _indexed(greater: bool, left: bool) -> _Combine:
 def _with_index(
     c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, *, greater: bool, left: bool
 ) -> tuple[Any, Any]:
-    value, at = _along(c, input, axis)
+    value, at = _along_named(c, "argmax" if greater else "argmin", input, axis)
     shape = shape_of(value.type)
     kind = element_of(value.type)
     value = c.builder.cast(value, _widened(_promoted(kind)))
@@ -262,7 +270,7 @@ def reduce(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, keep_dims: 
 def associative_scan(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, reverse: Any = False) -> Any:
     """Combines each element with those before it along an axis by an associative function."""
     inputs = _several(input)
-    pairs = [_along(c, block, axis) for block in inputs]
+    pairs = [_along_named(c, "associative_scan", block, axis) for block in inputs]
     combine = _user_function(c, combine_fn, len(inputs))
     build = partial(c.builder.scan, axis=pairs[0][1], reverse=bool(reverse))
     scanned = _asserted(c, [value for value, _ in pairs], build, combine)
@@ -272,7 +280,7 @@ def associative_scan(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, r
 
 def _scanned(c: BlockCompiler, input: Any, axis: Any, reverse: Any, code: str, wide: Any = None) -> Number:
     """Combines each element with those before it, in float32 for bfloat16, and in 32 bits for narrower integers."""
-    value, at = _along(c, input, axis)
+    value, at = _along_named(c, "cumsum" if code == "add" else "cumprod", input, axis)
     kind, combine = element_of(value.type), _plain(code)
     value = c.builder.cast(value, wide or _widened(_promoted(kind)))
     (scanned,) = c.builder.scan([value], at, lambda one, other: combine(c, one, other), reverse=bool(reverse))
@@ -289,8 +297,10 @@ def cumsum(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False, dt
 
 @method
 @block_function
-def cumprod(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False) -> Any:
+def cumprod(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None) -> Any:
     """The products of the elements up to each one along an axis; those of integers have their type."""
+    if dtype is not None:
+        return _scanned(c, input, axis, reverse, "mul", scalar_of(dtype))
     products, kind = _scanned(c, input, axis, reverse, "mul"), c.element_type(input)
     return products if kind.kind == "f" else c.number(c.builder.cast(products.value, kind))
 
@@ -302,6 +312,7 @@ def softmax(c: BlockCompiler, x: Any, dim: Any = None, keep_dims: Any = False, i
     axis = 0 if dim is None else dim
     if c.element_type(x).kind != "f":
         raise UnsupportedError(f"tl.softmax takes floats; got {describe(x)}")
+    x = x if c.element_type(x).bits >= 32 else c.number(c.builder.cast(x.value, FLOAT32))
     largest = _reduced(c, x, axis, True, _extreme("max"))
     powers = c.number(c.builder.compute("exp", c.binary("-", x, largest).value))
     return c.binary("/", powers, _reduced(c, powers, axis, True, _plain("add")))

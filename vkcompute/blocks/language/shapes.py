@@ -17,7 +17,7 @@ from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.blocks.language.creation import checked_shape
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Value
-from vkcompute.jit.frontend.values import is_complex
+from vkcompute.jit.frontend.values import Number, is_complex
 from vkcompute.tile import shape_of
 
 
@@ -47,6 +47,17 @@ def as_block(c: BlockCompiler, value: Any) -> Value:
     return result if shape_of(result.type) else c.builder.full(result, (1,))
 
 
+def only_element(c: BlockCompiler, block: Value) -> Number:
+    """Returns the element of a block that has one, as a scalar."""
+    (element,) = c.builder.reduce([c.builder.reshape(block, (1,))], 0, lambda one, _: [*one], ordered=True)
+    return c.number(element)
+
+
+def _reshaped(c: BlockCompiler, elements: Value, shape: tuple[int, ...]) -> Number:
+    """Returns the elements of a block in another shape, a scalar for ()."""
+    return c.number(c.builder.reshape(elements, shape)) if shape else only_element(c, elements)
+
+
 def _of_pointers(emit: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function of blocks also one of blocks of pointers, to whose offsets it applies."""
 
@@ -73,8 +84,7 @@ def reshape(c: BlockCompiler, input: Any, *shape: Any, can_reorder: Any = False)
             f"reshape keeps the number of elements, {n} of {describe(input)}, and its lengths are powers of two; got "
             f"{list(wanted)}, of {math.prod(wanted)}"
         )
-    wanted = checked_shape(wanted)
-    return c.number(c.builder.reshape(elements, wanted))
+    return _reshaped(c, elements, checked_shape(wanted))
 
 
 view = by_parts(block_function(reshape.emit))
@@ -106,7 +116,7 @@ def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
         raise UnsupportedError(f"duplicate axes, normalized axes = {indices}; name each new axis of the block once")
     for index in indices:
         shape.insert(index, 1)
-    return c.number(c.builder.reshape(as_block(c, input), tuple(shape)))
+    return _reshaped(c, as_block(c, input), tuple(shape))
 
 
 @by_parts
@@ -116,6 +126,12 @@ def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
 def broadcast_to(c: BlockCompiler, input: Any, *shape: Any) -> Any:
     """Repeats a block along its axes of length 1."""
     wanted = checked_shape(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+    n_axes = len(c.shape(input))
+    if n_axes > len(wanted) or (n_axes not in (0, len(wanted)) and c.is_users()):
+        raise UnsupportedError(
+            f"broadcast_to keeps the number of axes; got {describe(input)} and {list(wanted)}; write x[None, :] to add "
+            "an axis"
+        )
     return c.number(c.spread(c.cast(input, c.element_type(input)), wanted))
 
 
@@ -148,7 +164,7 @@ def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
 @_of_pointers
 def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     """Swaps the last two axes, or reorders the axes."""
-    if dims:
+    if dims and dims != ((),):
         return permute.emit(c, input, *dims)
     n = len(c.shape(input))
     if n < 2:
@@ -164,7 +180,7 @@ def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
     shape, at = c.shape(x), checked_axis(c, x, dim)
     if shape[at] != 1:
         raise UnsupportedError(f"tl.squeeze takes an axis of length 1 of the block; got {describe(x)} and {dim}")
-    return c.number(c.builder.reshape(x.value, (*shape[:at], *shape[at + 1 :])))
+    return _reshaped(c, x.value, (*shape[:at], *shape[at + 1 :]))
 
 
 unsqueeze = by_parts(block_function(lambda c, x, dim: expand_dims.emit(c, x, dim)))
