@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from itertools import combinations
 from typing import Any
@@ -211,6 +211,12 @@ class SpillingKernel:
             if graph is not None:
                 graph.require_apart(arrays[one], arrays[other], unless_same=False)
 
+    def check_packs(self, arrays: Sequence[Array]) -> None:
+        """Raises ValueError if arrays that share a binding have more bytes than it."""
+        for pack in self._packs:
+            if not pack.in_place:
+                _offsets(self.name, self.runtime, pack, arrays, self.strided)
+
     def grid(self, arrays: Sequence[Any], grid: int | Sequence[int] | None) -> Grid:
         """Returns the grid of a launch, as `Kernel.grid`; for packed or split arrays it is given."""
         return self._kernel.grid(arrays, grid)
@@ -311,6 +317,31 @@ def _starts(pack: Pack, arrays: Sequence[Array], strided: dict[int, int], offset
     return [start // nbytes & 0xFFFFFFFF for start, nbytes in zip(starts, sizes, strict=True)]
 
 
+def _offsets(
+    name: str, runtime: Runtime, pack: Pack, arrays: Sequence[Array], strided: Collection[int]
+) -> tuple[dict[Range, int], int]:
+    """Returns where in the memory of a pack each range of its members begins, and the bytes of the memory.
+
+    Raises:
+        ValueError: they are more than a binding has.
+    """
+    offsets: dict[Range, int] = {}
+    nbytes = 0
+    for at, _, index_bytes in pack.members:
+        array = arrays[at]
+        if array.span not in offsets:
+            before = binding_slack(array) % index_bytes if at in strided else 0  # as where the array begins
+            offsets[array.span] = nbytes + before
+            nbytes += -(-(array.span[2] - array.span[1] + before) // _ALIGN) * _ALIGN
+    most = runtime.device.max_binding_bytes
+    if nbytes > most:
+        raise ValueError(
+            f"{name} has more arrays than {runtime.device} binds, and {len(pack.members)} of them, {nbytes} bytes, "
+            f"share a binding of at most {most}; put several in one array"
+        )
+    return offsets, nbytes
+
+
 class _Shared:
     """A pack whose members are in one buffer, bound where they are.
 
@@ -344,22 +375,9 @@ class _Filled:
     def __init__(
         self, name: str, runtime: Runtime, pack: Pack, arrays: Sequence[Array], strided: dict[int, int]
     ) -> None:
-        members = [arrays[at] for at, *_ in pack.members]
         self._written = [(arrays[at], written) for at, written, _ in pack.members]
         self.targets: Sequence[Range] = [array.span for array, written in self._written if written and array.size]
-        offsets: dict[tuple[Buffer, int, int], int] = {}
-        nbytes = 0
-        for array, (at, _, index_bytes) in zip(members, pack.members, strict=True):
-            if array.span not in offsets:
-                before = binding_slack(array) % index_bytes if at in strided else 0  # as where the array begins
-                offsets[array.span] = nbytes + before
-                nbytes += -(-(array.span[2] - array.span[1] + before) // _ALIGN) * _ALIGN
-        most = runtime.device.max_binding_bytes
-        if nbytes > most:
-            raise ValueError(
-                f"{name} has more arrays than {runtime.device} binds, and {len(pack.members)} of them, {nbytes} bytes, "
-                f"share a binding of at most {most}; put several in one array"
-            )
+        offsets, nbytes = _offsets(name, runtime, pack, arrays, strided)
         self._offsets = [offsets[array.span] for array, _ in self._written]
         self.starts = _starts(pack, arrays, strided, self._offsets)
         self.memory = temporary(runtime, max(nbytes, _ALIGN), np.uint8)

@@ -85,6 +85,10 @@ class Overrides(common.DeviceOpOverrides):  # type: ignore[misc]
 class Wrapper(PythonWrapperCodegen):  # type: ignore[misc]
     """Writes the program of the host, which launches those of the device."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._launches: dict[tuple[str, tuple[int, ...]], None] = {}  # name, and bytes of the tensors
+
     @staticmethod
     def create(is_subgraph: bool, *args: Any, **named: Any) -> Any:
         """Returns a writer of a graph, or of a part of one."""
@@ -95,15 +99,34 @@ class Wrapper(PythonWrapperCodegen):  # type: ignore[misc]
         super().write_header()
         self.header.writeline(f"from {_SOURCES} import AsyncCompile; async_compile = AsyncCompile()")
 
+    def generate_kernel_call(self, kernel_name: str, call_args: Any, **named: Any) -> None:
+        """Writes a launch, whose tensors' sizes are noted."""
+        super().generate_kernel_call(kernel_name, call_args, **named)
+        types = named.get("arg_types") or ()
+        tensors = [arg for arg, kind in zip(call_args, types, strict=False) if isinstance(kind, torch.dtype)]
+        self._launches[kernel_name, tuple(map(_nbytes, tensors))] = None
+
     def generate_after_suffix(self, result: Any) -> None:
-        """Writes the end of the program, whose calls are replayed where CUDA graphs are asked for."""
+        """Writes the end of the program: the check of its launches, and replays where CUDA graphs are asked for."""
         super().generate_after_suffix(result)
+        launches = "".join([f"({name}, {sizes}), " for name, sizes in self._launches])
+        result.writeline(f"from {_SOURCES} import check_launches; check_launches([{launches}])")
         if config.triton.cudagraphs and V.graph.device_types == {DEVICE_NAME}:
             result.writeline(f"from {_REPLAYS} import Replayed; call = Replayed(call)")
 
     def write_triton_header_once(self) -> None:
         """Writes the function of streams, which launches name, without an import of Triton."""
         self.write_get_raw_stream_header()
+
+
+def _nbytes(name: str) -> int:
+    """Returns the bytes of a tensor of the graph, by the lengths for which it is compiled; 0 if they are unknown."""
+    tensor = V.graph.try_get_buffer(name)
+    if not hasattr(tensor, "get_layout"):
+        return 0
+    layout, sizes = tensor.get_layout(), V.graph.sizevars
+    hint = getattr(sizes, "optimization_hint", None) or sizes.size_hint
+    return hint(layout.storage_size(), fallback=0) * layout.dtype.itemsize  # type: ignore[no-any-return]
 
 
 class Scheduling(TritonScheduling):  # type: ignore[misc]

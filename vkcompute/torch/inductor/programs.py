@@ -5,7 +5,7 @@ The decorators have the names and the arguments of `torch._inductor.runtime.trit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,11 +14,13 @@ from torch._inductor.runtime import triton_heuristics
 from torch._inductor.runtime.hints import ReductionHint
 
 from vkcompute.blocks.launching.program import JITFunction
-from vkcompute.blocks.launching.reinterpretation import reinterpret
+from vkcompute.blocks.launching.reinterpretation import TensorWrapper, reinterpret
 from vkcompute.blocks.launching.tuning import Autotuner, Config
 from vkcompute.compat.triton import language
+from vkcompute.compiled.spilling_kernel import SpillingKernel
 from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
+from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.storage import elements_from, runtime
 
@@ -71,6 +73,23 @@ class Program:
         """
         values = {name: self._known[name] for name in self._passed}
         self.fn.warmup(grid=(1, 1, 1), **values, **self._constants)
+
+    def check(self, sizes: Sequence[int]) -> None:
+        """Compiles the program for tensors of these sizes in bytes, if some launches would bind them by parts.
+
+        Raises:
+            ValueError: they take more bindings than the device has.
+        """
+        device = runtime().device
+        most = device.physical.limits["maxPerStageDescriptorStorageBuffers"]
+        if len(sizes) < most and max(sizes, default=0) < device.max_binding_bytes:
+            return
+        following = iter(sizes)
+        values = {name: _enlarged(self._known[name], following) for name in self._passed}
+        arrays = [value for value in values.values() if isinstance(value, Array)]
+        kernel = self.fn.kernel(grid=(1, 1, 1), **values, **self._constants)
+        if isinstance(kernel, SpillingKernel):
+            kernel.check_packs(arrays)
 
     def run(self, *args: Any, stream: Any = None, **_: Any) -> None:
         """Launches the program on tensors and numbers."""
@@ -134,6 +153,18 @@ def _expected(triton_meta: Any) -> dict[str, Any]:
         elif kind != "constexpr":
             values[name] = 1.5 if kind.startswith("fp") else True if kind == "i1" else 16 if at in divisible else 17
     return values
+
+
+def _enlarged(value: Any, sizes: Iterator[int]) -> Any:
+    """Returns an argument; of an array one with the next size in bytes, for a program that is not launched."""
+    if isinstance(value, TensorWrapper):
+        next(sizes, None)
+    if not isinstance(value, Array):
+        return value
+    nbytes = next(sizes, 0)
+    memory = runtime().empty((1,), value.dtype)  # of its own: the arrays of a launch have no common elements
+    itemsize = value.dtype.itemsize
+    return Array(memory.runtime, memory.buffer, memory.offset, (max(nbytes // itemsize, 1),), (itemsize,), value.dtype)
 
 
 def _one(dtype: str) -> Any:

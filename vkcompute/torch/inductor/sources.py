@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -45,6 +45,20 @@ class AsyncCompile(async_compile.AsyncCompile):  # type: ignore[misc]
             _loaded[key] = load(kernel_name, path, _replaced(), AttrsDescriptor=hints.AttrsDescriptorWrapper)
             getattr(_loaded[key], kernel_name).compile()
         return getattr(_loaded[key], kernel_name)
+
+
+def check_launches(launches: Iterable[tuple[programs.Program, Sequence[int]]]) -> None:
+    """Compiles programs for tensors that are larger than a binding, or more than a device binds.
+
+    Args:
+        launches: programs, and the bytes of each tensor.
+
+    Raises:
+        ValueError: the device has too few bindings for a launch.
+    """
+    for program, sizes in launches:
+        if isinstance(program, programs.Program):
+            program.check(sizes)
 
 
 def load(name: str, path: str, replaced: Mapping[str, Any], **known: Any) -> ModuleType:

@@ -39,7 +39,7 @@ def _gradient(grad: Any, scale: Any, sign: Any, i: Any) -> Any:
 def _step_of_adam(
     x: Any, grad: Any, mean: Any, square: Any, largest: Any, step: Any, scale: Any, overflow: Any, n: int,
     sign: Any, rate: Any, kept: Any, decay: Any, share1: Any, beta2: Any, share2: Any, log_beta1: Any,
-    log_beta2: Any, eps: Any, n_steps: Any,
+    log_beta2: Any, eps: Any, weight1: Any, weight2: Any,
 ) -> None:  # fmt: skip
     i = global_id(0)
     if i >= n or (overflow is not None and overflow[0] != 0):
@@ -52,9 +52,9 @@ def _step_of_adam(
     if largest is not None:
         second = max(second, largest[i] * _ONE)
         largest[i] = second
-    taken = n_steps if step is None else step[0]
-    deviation = np.sqrt(second / -np.expm1(taken * log_beta2)) + eps
-    x[i] = before * kept - rate / -np.expm1(taken * log_beta1) * first / deviation
+    if step is not None:
+        weight1, weight2 = -np.expm1(step[0] * log_beta1), -np.expm1(step[0] * log_beta2)
+    x[i] = before * kept - rate / weight1 * first / (np.sqrt(second / weight2) + eps)
 
 
 @device_kernel
@@ -132,8 +132,18 @@ def _adam(
     for at, parameter in enumerate(self):
         largest = max_exp_avg_sqs[at] if amsgrad else None
         in_place, step = (parameter, grads[at], exp_avgs[at], exp_avg_sqs[at], largest), state_steps[at]
-        on_device, n_steps = (step, 0.0) if is_on_device(step) else (None, float(step))
-        _launch(_step_of_adam, in_place, (on_device, grad_scale, found_inf), numbers, n_steps)
+        on_device, weights = (step, (0.0, 0.0)) if is_on_device(step) else (None, _weights(beta1, beta2, float(step)))
+        _launch(_step_of_adam, in_place, (on_device, grad_scale, found_inf), numbers, *weights)
+
+
+@lru_cache(64)
+def _weights(beta1: float, beta2: float, n_steps: float) -> tuple[float, float]:
+    """Returns the sums of the weights of the means of both moments.
+
+    They are arguments, as an element's step takes a fifth of the time in which it computes them too.
+    """
+    weight1, weight2 = [-math.expm1(n_steps * _log(beta)) for beta in (beta1, beta2)]
+    return weight1, weight2
 
 
 def _log(beta: float) -> float:
