@@ -108,7 +108,7 @@ def sort_with_indices(x: Array, axis: int = -1, *, descending: bool = False) -> 
     indices = empty_result(x.runtime, moved.shape, default_int(x.runtime))
     if x.size:
         order = _order(moved, descending=descending)
-        gather(moved, order, Lines(1, x.size, 1), values)
+        gather_elements(moved, order, values)
         store_in_rows(order.reshape(moved.shape), moved.shape[-1], indices)
     return axis_moved_back(values, axis), axis_moved_back(indices, axis)
 
