@@ -356,6 +356,19 @@ def test_elements_that_are_taken_are_copies() -> None:
     assert x.tolist() == [0, 1, 2]
 
 
+def test_outer_products_of_bools_are_added_as_bools() -> None:
+    x = torch.tensor([[True, False], [True, True]])
+    for beta in -1, 0, 2:
+        device, host = (torch.addr(y, y[:, 0], y[1], beta=beta) for y in (x.to("vk"), x))
+        assert device.tolist() == host.tolist()
+
+
+def test_outer_products_of_floats_are_added_to_integers() -> None:
+    x, vector = torch.arange(6).view(2, 3), torch.arange(3.0)
+    device, host = (torch.addr(y, v[:2], v, beta=2.5) for y, v in ((x.to("vk"), vector.to("vk")), (x, vector)))
+    assert (device.dtype, device.tolist()) == (host.dtype, host.tolist())
+
+
 def test_powers_of_integers_by_a_negative_number_of_the_host() -> None:
     x, exponent = torch.tensor([-2, -1, 1, 3]), torch.tensor(-3)
     assert (x.to("vk") ** exponent).tolist() == (x**exponent).tolist()

@@ -95,15 +95,17 @@ def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     for name, vector in (("vec1", vec1), ("vec2", vec2)):
         if vector.dim() != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.dim()}-D")
+    dtype = torch.promote_types(torch.promote_types(self.dtype, vec1.dtype), vec2.dtype)
     for name, factor in (("beta", beta), ("alpha", alpha)):
-        if isinstance(factor, bool) and self.dtype != torch.bool:
+        if isinstance(factor, bool) and dtype != torch.bool:
             raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
-        if not isinstance(factor, int) and not (self.is_floating_point() or self.is_complex()):
+        if not isinstance(factor, int) and not (dtype.is_floating_point or dtype.is_complex):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    self, beta, alpha = self.to(dtype), _of_dtype(beta, dtype), _of_dtype(alpha, dtype)
     outer = vec1.unsqueeze(1) * vec2
     outer = outer if alpha == 1 else outer * alpha
     total = outer if beta == 0 else (self if beta == 1 else self * beta) + outer
-    return total.to(torch.promote_types(self.dtype, vec1.dtype))  # of bools, factors are ints
+    return total.to(dtype)
 
 
 @kernel("addr.out")
@@ -118,9 +120,11 @@ def addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1
     """Returns beta * self + alpha * the sum of products of matrices."""
     rows = batch1.transpose(0, 1).reshape(batch1.shape[1], -1)
     columns = batch2.reshape(-1, batch2.shape[2])
-    return torch.addmm(self, rows, columns, beta=_of_dtype(beta, self), alpha=_of_dtype(alpha, self))
+    return torch.addmm(self, rows, columns, beta=_of_dtype(beta, self.dtype), alpha=_of_dtype(alpha, self.dtype))
 
 
-def _of_dtype(number: Any, tensor: Any) -> Any:
-    """Returns a factor of a tensor, as PyTorch converts it: an int for integers."""
-    return number if tensor.dtype.is_floating_point or tensor.dtype.is_complex else int(number)
+def _of_dtype(number: Any, dtype: Any) -> Any:
+    """Returns a factor of elements, as PyTorch converts it: an int for integers, a bool for bools."""
+    if dtype == torch.bool:
+        return bool(number)
+    return number if dtype.is_floating_point or dtype.is_complex else int(number)
