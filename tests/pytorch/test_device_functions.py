@@ -118,6 +118,20 @@ def test_streams_and_events_end() -> None:
     assert x.tolist() == [2] * 3
 
 
+def test_a_loader_that_shuffles_takes_a_generator_of_the_default_device() -> None:
+    data = torch.utils.data.TensorDataset(torch.arange(10))
+    torch.set_default_device("vk")
+    try:
+        with pytest.raises(RuntimeError, match="Expected a 'vk' device type for generator but found 'cpu'"):
+            next(iter(torch.utils.data.DataLoader(data, 4, shuffle=True)))
+        loader = torch.utils.data.DataLoader(data, 4, shuffle=True, generator=torch.Generator(device="vk"))
+        orders = [torch.cat([batch for (batch,) in loader]).tolist() for _ in range(3)]
+    finally:
+        torch.set_default_device(None)
+    assert [sorted(order) for order in orders] == [[*range(10)]] * 3
+    assert len({*map(tuple, orders)}) > 1
+
+
 def test_the_default_device_is_that_of_new_tensors_and_modules() -> None:
     torch.set_default_device("vk")
     try:

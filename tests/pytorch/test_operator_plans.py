@@ -201,6 +201,29 @@ def test_storages_that_are_cut_are_told_apart(repeated: list[Any]) -> None:
         assert (x + y).tolist() == [5.0] * 8
 
 
+def test_which_of_three_tensors_share_a_memory_is_told_apart(repeated: list[Any]) -> None:
+    for number in range(N_CALLS):
+        x, y, z = (torch.full((4,), number + part) for part in (1.0, 2.0, 3.0))
+        x_vk, y_vk, z_vk = x.to("vk"), y.to("vk"), z.to("vk")
+        for given, expected in (((x_vk, y_vk, x_vk[:]), (x, y, x)), ((x_vk, y_vk, y_vk[:]), (x, y, y)),
+                                ((x_vk, y_vk, z_vk), (x, y, z))):  # fmt: skip
+            assert torch.equal(torch.addcmul(*given).cpu(), torch.addcmul(*expected))
+            assert torch.equal(torch.where(given[0] > 2, *given[1:]).cpu(), torch.where(x > 2, *expected[1:]))
+    assert repeated
+
+
+def test_two_tensors_on_shared_memory_are_never_repeated(repeated: list[Any]) -> None:
+    for number in range(N_CALLS):
+        one, other = (vc.default_runtime().array(np.arange(8, dtype=np.float32) + number) for _ in range(2))
+        for y in (from_array(other), from_array(one)):
+            x = from_array(one)
+            expected = x.cpu()
+            expected[1:] += y.cpu()[:-1]
+            x[1:].add_(y[:-1])
+            assert torch.equal(x.cpu(), expected)
+            assert one.numpy().tolist() == expected.tolist()
+
+
 def test_a_key_has_which_arguments_are_named_or_none(repeated: list[Any]) -> None:
     x = torch.arange(12.0).view(3, 4)
     calls: list[Callable[[Any], Any]] = [

@@ -70,7 +70,8 @@ def _with_plans(name: str, kernel: Kernel, plans: CallPlans[OperatorPlan], *, ha
         try:
             if not (call_plans.are_used and plans.are_useful):
                 return kernel(*args, **named)
-            device, operands = default_runtime(), ([], [], [])
+            device = default_runtime()
+            operands: Operands = [], [], []
             key = [plans, get_default_dtype(), scoped_float.get(), process_float[0]]
             try:
                 _add(device, key, args, operands, has_flags)
@@ -141,7 +142,8 @@ class OperatorPlan:
     def __init__(self, call: CallPlan, result: Any, replaced: Sequence[tuple[int, int]]) -> None:
         self._call, self._result, self._replaced = call, result, replaced
         is_one = type(result) is New and result.at == 0 and not replaced and not call.makes_several
-        self._layout, self._nbytes = (result.layout, result.nbytes) if is_one else (None, 0)
+        self._layout: Layout | None = result.layout if is_one else None
+        self._nbytes: int = result.nbytes if is_one else 0
 
     def run(self, device: Runtime, operands: Operands) -> Any:
         """Runs the steps, and returns the results."""
