@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from vkcompute.errors import KernelError
 from vkcompute.torch import profiling, triton_package
 from vkcompute.torch.device_guard import Engine
 from vkcompute.torch.errors import NoNestedTensorsError, warn_once
@@ -341,7 +342,7 @@ def _compiler(original: Any) -> Any:
         errors = import_module("torch._inductor.exc")
         try:
             return original(self, model_, inputs_, **named)
-        except errors.InductorError as error:
+        except (errors.InductorError, KernelError, ValueError) as error:  # the latter of graphs from the disk
             reason = " ".join(str(error).split())[:500]
             warn_once(f"a graph is not compiled for {DEVICE_NAME}: its operators run one by one ({reason})")
             return model_.forward
