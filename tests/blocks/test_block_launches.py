@@ -217,6 +217,7 @@ triton.install_as_triton()
 import triton as installed
 import triton.runtime.jit
 assert installed.runtime is runtime and installed.runtime.jit is triton.runtime.jit
+assert isinstance(triton.cdiv, triton.runtime.jit.ConstexprFunction)  # Inductor asks for it
 print("done")
 """
 

@@ -230,6 +230,20 @@ assert "triton" not in sys.modules
     assert result.returncode == 0, result.stderr
 
 
+def test_backends_that_call_inductor_themselves_know_the_device() -> None:
+    program = """
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+x = torch.ones(5, 7, device="vk")
+for backend in aot_autograd(fw_compiler=compile_fx_inner), compile_fx:
+    torch._dynamo.reset()
+    assert torch.compile(lambda x: (x * 2).sum(-1), backend=backend)(x).tolist() == [14.0] * 5
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.parametrize("n_queries", [128, 8])
 def test_flex_attention_is_a_program_of_a_template(n_queries: int) -> None:
     from torch.nn.attention.flex_attention import flex_attention

@@ -77,21 +77,21 @@ def fused(first, *tensors):
 
 with emulated(limits={LIMITS}):
     torch.ones(1, device="vk")
-tensors = [torch.randn(ROWS, 700) for _ in range(12)]
-on_device = [tensor.to("vk") for tensor in tensors]
-results = torch.compile(fused)(*on_device)
-torch.testing.assert_close([result.cpu() for result in results], [*fused(*tensors)], rtol=1e-4, atol=1e-4)
-torch.testing.assert_close(on_device[0].cpu(), tensors[0])
+for n_rows in (100, 300):  # smaller than a binding, and larger
+    torch._dynamo.reset()
+    tensors = [torch.randn(n_rows, 700) for _ in range(12)]
+    on_device = [tensor.to("vk") for tensor in tensors]
+    results = torch.compile(fused, dynamic=False)(*on_device)
+    torch.testing.assert_close([result.cpu() for result in results], [*fused(*tensors)], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(on_device[0].cpu(), tensors[0])
 print("right")
 """
 
 
-@pytest.mark.parametrize("n_rows", [100, 300])  # smaller than a binding, and larger
-def test_a_graph_with_a_launch_beyond_both_limits_runs_in_eager(n_rows: int, tmp_path: Path) -> None:
+def test_a_graph_with_a_launch_beyond_both_limits_runs_in_eager(tmp_path: Path) -> None:
     """A graph that a process with another device has left on disk, too."""
-    few = {"maxPerStageDescriptorStorageBuffers": 8, "maxStorageBufferRange": 1 << 19}
-    for limits in {}, few, few:
-        program = TOO_MANY.replace("{LIMITS}", repr(limits)).replace("ROWS", str(n_rows))
+    for limits in {}, {"maxPerStageDescriptorStorageBuffers": 8, "maxStorageBufferRange": 1 << 19}:
+        program = TOO_MANY.replace("{LIMITS}", repr(limits))
         run = subprocess.run(
             [sys.executable, "-c", program],
             env=os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)},
@@ -100,7 +100,7 @@ def test_a_graph_with_a_launch_beyond_both_limits_runs_in_eager(n_rows: int, tmp
             check=False,
         )
         assert run.stdout == "right\n", run.stderr
-        assert ("is not compiled" in run.stderr) == bool(limits), run.stderr
+        assert run.stderr.count("a graph is not compiled") == 2 * bool(limits), run.stderr
 
 
 def test_a_graph_break_is_reported_as_by_pytorch() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from vkcompute.errors import KernelError
 from vkcompute.torch import profiling, triton_package
 from vkcompute.torch.device_guard import Engine
 from vkcompute.torch.errors import NoNestedTensorsError, warn_once
@@ -64,6 +65,7 @@ def apply(library: Any) -> None:
     replace = _replaced.replace
     triton_package.enable(_replaced)
     after_import(_FLEX, _replaced, _allow_flex_attention)
+    after_import("torch._inductor.compile_fx", _replaced, _add_compiler)
     replace(torch.UntypedStorage, "__new__", _storage_maker(torch.UntypedStorage.__new__))
     replace(torch.UntypedStorage, "resize_", _storage_resizer(torch.UntypedStorage.resize_))
     replace(torch.UntypedStorage, "copy_", _storage_copier(torch.UntypedStorage.copy_))
@@ -107,6 +109,11 @@ def _allow_flex_attention(module: Any) -> None:
     constants = [value | {*DEVICE_TYPES} if isinstance(value, frozenset) else value for value in code.co_consts]
     function.__code__ = code.replace(co_consts=tuple(constants))
     _replaced.on_undo(lambda: setattr(function, "__code__", code))
+
+
+def _add_compiler(_: Any) -> None:
+    """Makes the device known to Inductor, which backends of others call without the default compiler."""
+    import_module("vkcompute.torch.inductor.backend").enable(_replaced)
 
 
 def _held(tensor: Any) -> Any:
@@ -332,11 +339,10 @@ def _compiler(original: Any) -> Any:
         if "cuda" in DEVICE_TYPES:
             warn_once("torch.compile of programs that say cuda runs the operators of their graphs one by one")
             return model_.forward
-        backend = import_module("vkcompute.torch.inductor.backend")
-        backend.enable(_replaced)
+        errors = import_module("torch._inductor.exc")
         try:
             return original(self, model_, inputs_, **named)
-        except backend.InductorError as error:
+        except (errors.InductorError, KernelError, ValueError) as error:  # the latter of graphs from the disk
             reason = " ".join(str(error).split())[:500]
             warn_once(f"a graph is not compiled for {DEVICE_NAME}: its operators run one by one ({reason})")
             return model_.forward

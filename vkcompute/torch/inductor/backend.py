@@ -13,7 +13,6 @@ from torch._inductor.codecache import PyCodeCache
 from torch._inductor.codegen import common
 from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
-from torch._inductor.exc import InductorError as InductorError
 from torch._inductor.kernel.flex import flex_decoding
 from torch._inductor.virtualized import V
 
