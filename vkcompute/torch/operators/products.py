@@ -16,7 +16,7 @@ from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import name_of, operand, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
-_matmul, _wide_matmul, _linear = map(planned, (products.matmul, products.wide_matmul, nn.linear))
+_matmul, _wide_matmul, _linear = planned(products.matmul), planned(products.wide_matmul), planned(nn.linear)
 
 
 def _product(self: Any, other: Any) -> Array:
