@@ -21,6 +21,8 @@ SHARD = "VKCOMPUTE_TEST_SHARD"
 """The environment variable with a shard: which part of the test files, of how many."""
 CASES = 2
 """At least so many cases of a test run where its cases rotate."""
+RARER = 2
+"""Where cases rotate, tests marked `rotates` run so many times less often."""
 
 
 class ChosenTests:
@@ -81,7 +83,7 @@ class ChosenTests:
         rotates = self._rotating > 1 and "rotates" in marks and item.nodeid.partition("[")[0] not in self._guards
         # Those of a file that have no parameters rotate together: they may share a costly fixture.
         number = self._number_of(file if rotates and "[" not in item.nodeid else item.nodeid)
-        share = self._share * (self._rotating if rotates else 1)
+        share = self._share * (RARER * self._rotating if rotates else 1)
         if file not in self._whole and number % share:
             return False
         part_share = self._shares[file.startswith(self._rooms)]

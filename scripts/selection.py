@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 import import_graph
-from chosen_tests import CASES
+from chosen_tests import CASES, RARER
 from import_graph import ROOT
 
 RECORD = ROOT / "tests/complete_run.json"
@@ -103,7 +103,7 @@ class Selection:
     Attributes:
         seed: decides which tests of the other files run.
         share: one of so many of them runs; 1 is all tests.
-        rotating: one of so many of their tests marked `rotates`, and of the other tests' cases, runs.
+        rotating: one of so many cases of their tests runs; of tests marked `rotates` see `RARER`.
         guards: tests of which all cases run.
         part: of them, for the second software driver; None for all.
     """
@@ -271,7 +271,7 @@ def _everything(reason: str) -> Selection:
 def _rotating(reason: str) -> Selection:
     statement = (
         f"all tests: {reason}; of a test's cases every {SHARE}th and at least {CASES}, of tests marked {ROTATING} "
-        f"every {SHARE}th, by commit. All cases: make complete"
+        f"every {RARER * SHARE}th, by commit. All cases: make complete"
     )
     return Selection((), "", 1, statement, rotating=SHARE, guards=guards())
 
