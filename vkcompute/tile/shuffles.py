@@ -1,7 +1,7 @@
 """Changes of layout within subgroups, by shuffles.
 
-Drivers for CPUs build a loop over the lanes, with branches, for each access to workgroup memory. lavapipe takes a time
-for these that grows with the square of their number. A shuffle of 32-bit words is one instruction of a CPU.
+lavapipe builds a loop over the lanes, with branches, for each access to workgroup memory. A shuffle of 32-bit words
+needs no branch. A chain of 16 products with 1,320 accesses took 20 s to compile, and takes 3 s with shuffles.
 """
 
 from __future__ import annotations

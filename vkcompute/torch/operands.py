@@ -66,7 +66,7 @@ def number_of(value: Any, dtype: np.dtype[Any]) -> Any:
 def require_number(value: Any, dtype: Any) -> None:
     """Raises PyTorch's RuntimeError for a number that a dtype does not hold; None and tensors are not checked."""
     if isinstance(value, complex) or (isinstance(value, (int, float)) and not 0 <= value < 128):
-        torch.full((), value, dtype=dtype, device="cpu")
+        torch.full((2,), value, dtype=dtype, device="cpu")  # of one float16, PyTorch makes infinity
 
 
 def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any = None, is_wide: bool = True) -> Any:

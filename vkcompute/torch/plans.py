@@ -193,7 +193,8 @@ def _add(device: Runtime, key: list[Any], args: Sequence[Any], operands: Operand
             key += memories.index(memory), *[at for at, tensor in enumerate(tensors) if tensor is x]
         else:
             if memory.is_shared or memory.visible_nbytes < memory.nbytes:
-                key.append(_kind_of_shared(memory, memories))
+                _require_alone(memory, memories)
+                key.append("shared")
             memories.append(memory)
             if (whole := memory.whole) is None:
                 key += None, memory.nbytes
@@ -212,11 +213,10 @@ def _add(device: Runtime, key: list[Any], args: Sequence[Any], operands: Operand
         tensors.append(x)
 
 
-def _kind_of_shared(memory: Memory, memories: Sequence[Memory]) -> str:
-    """Returns what a key has of a memory that is not replaced."""
-    if not memory.is_shared or any(other.is_shared for other in memories):
-        raise UnknownKeyError  # two that are shared may have the same bytes
-    return "shared"
+def _require_alone(memory: Memory, memories: Sequence[Memory]) -> None:
+    """Raises UnknownKeyError for a memory that is cut, or shared beside another one: both may have the same bytes."""
+    if memory.visible_nbytes < memory.nbytes or any(other.is_shared for other in memories):
+        raise UnknownKeyError
 
 
 def _traced(device: Runtime, operands: Operands, call: Callable[[], Any]) -> tuple[Any, OperatorPlan | None]:

@@ -20,7 +20,9 @@ CONVERSIONS: dict[str, BlockFunction] = {}
 """The functions by name."""
 _FLOATS = {"float": FLOAT32, "double": FLOAT64}
 _INTEGERS = {"int": INT32, "uint": UINT32, "ll": INT64, "ull": UINT64}
-_ROUNDINGS = {"rn": "round", "rz": "trunc", "rd": "floor", "ru": "ceil"}
+_ROUNDINGS = {"rn": ("round", "to the nearest, halves to even"), "rz": ("trunc", "to zero"), "rd": ("floor", "down"),
+              "ru": ("ceil", "up")}  # fmt: skip
+"""Suffix of a name -> the operation, and its meaning."""
 _WITH_BITS = {"float_as_uint": (FLOAT32, INT32), "double_as_longlong": (FLOAT64, INT64),
               "uint_as_float": (UINT32, FLOAT32), "longlong_as_double": (INT64, FLOAT64)}  # fmt: skip
 _ARITHMETIC = {"add_rn": "+", "sub_rn": "-", "mul_rn": "*"}
@@ -69,9 +71,9 @@ def _shift(c: BlockCompiler, value: Value, code: str) -> Value:
 
 for _source, _float in _FLOATS.items():
     for _target, _integer in _INTEGERS.items():
-        for _suffix, _code in _ROUNDINGS.items():
+        for _suffix, (_code, _direction) in _ROUNDINGS.items():
             _name = f"{_source}2{_target}_{_suffix}"
-            _define(_name, f"{_source} as an integer.", _to_integer(_code, _integer), _float)
+            _define(_name, f"A {_source} as an integer, rounded {_direction}.", _to_integer(_code, _integer), _float)
         _define(f"{_target}2{_source}_rn", "An integer as a float.", _cast(_float), _integer)
 for _name, (_from, _to) in _WITH_BITS.items():
     _define(_name, "The number with the same bits.", _bitcast(_to), _from, *([INT32] if _from is UINT32 else []))

@@ -87,6 +87,8 @@ def _require_alike(row: str, self: Any, out: Any) -> None:
 
 
 def binary(row: str) -> Callable[..., Any]:
+    """Returns the kernel of a function of two operands, by its row."""
+
     def run(self: Any, other: Any, *, out: Any) -> Any:
         dtype = torch.result_type(self, other)
         require_kind(row, dtype)
@@ -152,9 +154,10 @@ def add(self: Any, other: Any, *, alpha: Any = 1, out: Any) -> Any:
 
 
 def _require_factor(alpha: Any, dtype: Any) -> None:
-    """Raises RuntimeError for a bool as a factor of numbers."""
+    """Raises RuntimeError for a bool as a factor of numbers, and for a number that the dtype does not hold."""
     if isinstance(alpha, bool) and dtype != torch.bool:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    require_number(alpha, dtype)
 
 
 def _scaled_sum(x: Any, y: Any, factor: Any) -> Any:
