@@ -204,6 +204,8 @@ REFUSED: dict[str, Call] = {
     "negative random numbers in a byte": lambda t: t.byte().random_(-3, 10),
     "random numbers beyond float16": lambda t: t.half().random_(0, 100_000),
     "a number beyond a byte": lambda t: t.byte().masked_fill_(t > 0, 300),
+    "a number beyond float16": lambda t: t.half().masked_fill_(t > 0, 100_000),
+    "a number of all elements beyond bfloat16": lambda t: t.bfloat16().fill_(1e39),
     "a limit beyond float16": lambda t: t.half().clamp(max=100_000.0),
     "a limit next to float16": lambda t: t.half().clamp(min=65519.0),
     "a weight beyond bfloat16": lambda t: t.bfloat16().lerp(t.bfloat16(), 1e39),

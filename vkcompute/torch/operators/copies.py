@@ -124,7 +124,7 @@ def fill(self: Any, value: Any) -> Any:
     distinct = without_repeats(self)
     if view_of(distinct).shares_elements:
         return _fill_overlapping(self, value)
-    number = torch.full((), value, dtype=self.dtype, device="cpu")
+    number = torch.full((min(self.numel(), 2),), value, dtype=self.dtype, device="cpu")[0]  # of one, float16 has inf
     if not is_computed(self.dtype):
         _upload(number.expand(distinct.shape), distinct)
     else:

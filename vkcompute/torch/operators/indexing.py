@@ -25,6 +25,7 @@ from vkcompute.torch.operands import (
     operand,
     require_apart,
     require_dtype,
+    require_number,
     require_on_device,
 )
 from vkcompute.torch.operators.decompositions import composed
@@ -302,7 +303,7 @@ def masked_fill(self: Any, mask: Any, value: Any) -> Any:
         torch.zeros(1, device="cpu").masked_fill_(torch.zeros(1, dtype=mask.dtype, device="cpu"), 0)
     dtype = self.dtype
     if not isinstance(value, torch.Tensor):
-        torch.full((), value, dtype=dtype, device="cpu")  # raises PyTorch's error if the dtype has no such number
+        require_number(value, dtype)
     distinct = without_repeats(self)
     if distinct is not self:
         warn(_EXPANDED.format("masked_fill_"))
