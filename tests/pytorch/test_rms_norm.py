@@ -125,3 +125,11 @@ def test_shapes_and_dtypes_are_checked() -> None:
         F.rms_norm(x, (4,), torch.ones(3, device="vk"))
     with pytest.raises(NotImplementedError, match="rms_norm"):
         F.rms_norm(x.int(), (4,))
+
+
+def test_autocast_computes_it_in_float32_as_on_cuda() -> None:
+    x, weight = torch.randn(3, 4), torch.rand(4)
+    with torch.autocast("vk", torch.float16):
+        result = F.rms_norm(x.half().to("vk"), (4,), weight.to("vk"))
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result.cpu(), F.rms_norm(x.half().float(), (4,), weight))
