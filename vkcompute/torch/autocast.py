@@ -19,8 +19,8 @@ _FLOAT32 = (
     "acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cross_entropy_loss "
     "cumprod cumsum erfinv exp expm1 gelu group_norm hinge_embedding_loss huber_loss kl_div l1_loss layer_norm log "
     "log10 log1p log2 log_softmax.int logsumexp margin_ranking_loss mse_loss nll_loss nll_loss2d norm.Scalar "
-    "pow.Tensor_Scalar pow.Tensor_Tensor prod reciprocal renorm rsqrt sinh smooth_l1_loss soft_margin_loss softmax.int "
-    "softmin sum sum.dim_IntList tan triplet_margin_loss"
+    "pow.Tensor_Scalar pow.Tensor_Tensor prod reciprocal renorm rms_norm rsqrt sinh smooth_l1_loss soft_margin_loss "
+    "softmax.int softmin sum sum.dim_IntList tan triplet_margin_loss"
 )
 """Operators whose tensors are converted to float32."""
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)

@@ -15,7 +15,7 @@ from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.arrays.functions import reductions
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise, operand
+from vkcompute.torch.operands import elementwise, operand, require_floats
 from vkcompute.torch.storage import convert, store, wrap
 
 _FLOAT32 = np.dtype("float32")
@@ -80,6 +80,41 @@ def layer_norm_backward(
     if output_mask[2]:
         by_bias = _like(bias, reductions.sum(g, outer))
     return by_input, by_weight, by_bias
+
+
+@kernel("_fused_rms_norm")
+def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Any:
+    """Returns elements divided by the root of the mean of their squares, and the reciprocals of these roots."""
+    require_floats("rms_norm", input)
+    axes = tuple(range(input.dim() - len(normalized_shape), input.dim()))
+    if not input.numel():
+        kept = [1 if axis in axes else n for axis, n in enumerate(input.shape)]
+        return torch.empty_like(input), torch.full(kept, math.nan, dtype=_saved(input), device="vk")
+    eps = torch.finfo(_saved(input)).eps if eps is None else float(eps)
+    scale = None if weight is None else operand(weight)
+    result = nn.rms_norm(operand(input), tuple(normalized_shape), scale, eps)
+    x = _wide(input)
+    squares = _mean(_product(x, x), axes, math.prod(normalized_shape))
+    return _like(input, result), wrap(apply("rsqrt", apply("add", squares, eps)))
+
+
+@kernel("_fused_rms_norm_backward")
+def rms_norm_backward(
+    grad_out: Any, input: Any, normalized_shape: Sequence[int], rstd: Any, weight: Any, output_mask: Sequence[bool]
+) -> Any:
+    """Returns the gradients of rms_norm by its input and weight; None where the mask is False."""
+    n_outer = input.dim() - len(normalized_shape)
+    outer, inner = tuple(range(n_outer)), tuple(range(n_outer, input.dim()))
+    g, r = _wide(grad_out), _wide(rstd)
+    normalized = _product(_wide(input), r)
+    by_input = by_weight = None
+    if output_mask[0]:
+        scaled = g if weight is None else _product(g, _wide(weight))
+        slope = _mean(_product(scaled, normalized), inner, math.prod(normalized_shape))
+        by_input = _like(input, _product(apply("subtract", scaled, _product(normalized, slope)), r))
+    if output_mask[1] and weight is not None:
+        by_weight = _like(weight, reductions.sum(_product(g, normalized), outer))
+    return by_input, by_weight
 
 
 def _like(tensor: Any, array: Array) -> Any:
