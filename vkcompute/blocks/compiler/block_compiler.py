@@ -28,6 +28,7 @@ from vkcompute.blocks.compiler.refusals import (
     has_rest,
     is_users,
     refuse_condition,
+    refuse_constant,
     refuse_global,
     refuse_mixed,
     refuse_name,
@@ -135,6 +136,7 @@ class BlockCompiler(Context):
 
     def assigned(self, name: str, value: Any) -> Any:
         """Returns the value that a variable takes: a number of the device for a constant, unless it is annotated."""
+        refuse_constant(self.evaluator, name)
         if " " in name or (self.evaluator.frames[-1].function, name) in self.declared:  # " ": of a rewritten statement
             return value
         refuse_variable(self.evaluator, name, value)
