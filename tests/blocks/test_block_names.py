@@ -274,3 +274,68 @@ def test_functions_that_python_computes(machine: vkcompute.Runtime | None) -> No
     assert result.tolist() == [2 + 126] * 8
     with pytest.raises(KernelError, match=r"cdiv is computed at compile time, from constants; got .*; write tl.cdiv"):
         run(machine, of_variables, (1,), (np.zeros(8, np.int32), 5))
+
+
+def plain(constant):
+    """Returns the value of a constant; block programs cannot call it."""
+    return constant.value if isinstance(constant, tl.constexpr) else constant
+
+
+@tl.constexpr
+def integer_of(bits, signed):
+    names = [f"{prefix}int{plain(bits)}" for prefix in ("", "u")]
+    return getattr(tl, names[0] if signed.value else names[1])
+
+
+@tl.constexpr
+def sign_bit(bits):
+    return 1 << (plain(bits) - 1)
+
+
+@tl.constexpr
+def wide_type(dtype, none=None):
+    if dtype.is_fp16() and none is None:
+        return tl.float32
+    raise LookupError(f"no type is wider than {dtype}")
+
+
+@triton.jit
+def of_decorated(out_ptr, x_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    bits: tl.constexpr = x.dtype.primitive_bitwidth
+    words = x.to(integer_of(bits, False), bitcast=True)
+    mask: tl.constexpr = sign_bit(bits)
+    tl.store(out_ptr + tl.arange(0, N), tl.where((words & mask) != 0, -1.0, x.to(wide_type(x.dtype))))
+
+
+def test_functions_decorated_as_constants(machine: vkcompute.Runtime | None) -> None:
+    x = np.array([1, -2, 3, -0.0], np.float16)
+    result, _ = run(machine, of_decorated, (1,), (np.zeros(4, np.float32), x, 4))
+    assert result.tolist() == [1, -1, 3, -1]
+    with pytest.raises(KernelError, match=r"wide_type: no type is wider than fp32"):
+        run(machine, of_decorated, (1,), (np.zeros(4, np.float32), x.astype(np.float32), 4))
+
+
+@triton.jit
+def of_variable_bits(out_ptr, n):
+    tl.store(out_ptr, sign_bit(n))
+
+
+def test_functions_decorated_as_constants_take_constants(machine: vkcompute.Runtime | None) -> None:
+    with pytest.raises(KernelError, match="sign_bit is computed at compile time, from constants; got"):
+        run(machine, of_variable_bits, (1,), (np.zeros(1, np.int32), 5))
+
+
+@triton.constexpr_function
+def refused(n):
+    raise ValueError(f"{n} is refused")
+
+
+@triton.jit
+def of_refused(out_ptr, N: tl.constexpr):
+    tl.store(out_ptr, refused(N))
+
+
+def test_errors_of_functions_that_python_computes(machine: vkcompute.Runtime | None) -> None:
+    with pytest.raises(KernelError, match="refused: 5 is refused"):
+        run(machine, of_refused, (1,), (np.zeros(1, np.int32), 5))

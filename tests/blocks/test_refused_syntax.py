@@ -110,6 +110,10 @@ _REFUSED = {
     "constant that a loop counts": "for j in tl.static_range(2):\n    x += j\n"
     "for i in range(n):\n    for j in range(i):\n        tl.store(x + j, 1.0)",
     "None changes in a loop": "a = None\nfor i in range(n):\n    a = 1.0\ntl.store(x, 1.0)",
+    "None changes in a branch of a loop": "a = None\nfor i in range(n):\n    if N < 5:\n        a = 1.0\n"
+    "tl.store(x, 1.0)",
+    "constant that a loop counts in a branch": "j: tl.constexpr = 1\nif n > 1:\n    for j in range(n):\n"
+    "        tl.store(x + j, 1.0)\ntl.store(x, j * 1.0)",
     "loop over a tuple": "for a in (1.0, 2.0):\n    tl.store(x, a)",
     "loop over enumerate": "for i, a in enumerate((1.0, 2.0)):\n    tl.store(x + i, a)",
     "loop over zip": "for i, a in zip((1, 2), (1.0, 2.0)):\n    tl.store(x + i, a)",
@@ -156,6 +160,14 @@ _ACCEPTED = {
     "constant that a static loop counts": "for j in tl.static_range(2):\n    tl.store(x + j, 1.0)\n"
     "for i in range(n):\n    for j in tl.static_range(3):\n        tl.store(x + j, 1.0)",
     "constant changes before a loop": "N = N + 1\nfor i in range(n):\n    N = N + 1\ntl.store(x, N * 1.0)",
+    "None in a loop, and a branch that is not taken": "a = None\nfor i in range(n):\n"
+    "    if f.dtype.is_fp16():\n        a += 1.0\n    tl.store(x + i, 1.0 if a is None else 2.0)",
+    "constant in a loop, and a branch that is not taken": "for i in range(n):\n    if N > 5:\n        N = 3\n"
+    "    tl.store(x + tl.arange(0, N), 1.0)\ntl.store(x + tl.arange(0, N), 1.0)",
+    "constant in a while, and a branch that is not taken": "i = 0\nwhile i < n:\n    if N > 5:\n        N = 3\n"
+    "    tl.store(x + tl.arange(0, N), 1.0)\n    i += 1",
+    "constant in a branch, and a branch that is not taken": "if n > 1:\n    if N > 5:\n        N = 3\n"
+    "    tl.store(x + tl.arange(0, N), 1.0)\ntl.store(x + tl.arange(0, N), 1.0)",
     "hints in a range of Python": "for i in range(n, flatten=True, num_stages=2):\n    tl.store(x + i, 1.0)",
     "rounding to the same type": "tl.store(x, f.to(tl.float32, fp_downcast_rounding='rtne'))",
     "range downwards": "for i in range(n, 0, -1):\n    tl.store(x + i, 1.0)",

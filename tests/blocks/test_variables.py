@@ -137,3 +137,28 @@ def test_variables_are_no_constants(program: Any, message: str, text: str) -> No
     with pytest.raises(KernelError) as caught:
         program.interpret[(1,)](np.zeros(8, np.float32))
     check_error(caught.value, message, text)
+
+
+@triton.jit
+def attended(out_ptr, x_ptr, n, USE_G: tl.constexpr, WIDE: tl.constexpr):
+    """Sums rows, and their squares if USE_G; WIDE stays a constant, which only a branch that is not taken changes."""
+    total = tl.zeros([WIDE], tl.float32)
+    squares = tl.zeros([WIDE], tl.float32) if USE_G else None
+    for i in range(n):
+        if WIDE > 8:
+            WIDE = 8
+        row = tl.load(x_ptr + i * WIDE + tl.arange(0, WIDE))
+        total += row
+        if USE_G:
+            squares += row * row
+    if squares is not None:
+        total += squares
+    tl.store(out_ptr + tl.arange(0, WIDE), total)
+
+
+@pytest.mark.parametrize("use_g", [False, True])
+def test_a_branch_that_is_not_taken_changes_no_constant(machine: vkcompute.Runtime | None, use_g: bool) -> None:
+    x = np.arange(12, dtype=np.float32)
+    result, _ = run(machine, attended, (1,), (np.zeros(4, np.float32), x, 3, use_g, 4))
+    rows = x.reshape(3, 4)
+    np.testing.assert_array_equal(result, rows.sum(0) + use_g * (rows**2).sum(0))

@@ -247,6 +247,22 @@ def test_kernels_registered_for_cuda_run() -> None:
     assert torch.floor(x).tolist() == [1, 1]
 
 
+@pytest.mark.usefixtures("as_cuda")
+def test_functions_are_compiled() -> None:
+    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+
+    TorchInGraphFunctionVariable._get_handlers.cache_clear()  # a process looks functions of torch.cuda up once
+
+    @torch.compile(backend="eager", fullgraph=True)
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return torch.add(x, x)
+
+    try:
+        assert doubled(torch.ones(2, device="cuda")).tolist() == [2, 2]
+    finally:
+        TorchInGraphFunctionVariable._get_handlers.cache_clear()
+
+
 def test_restore_undoes_it() -> None:
     from vkcompute.torch import as_cuda
 

@@ -121,3 +121,24 @@ def test_wrappers_take_the_data_of_another_tensor() -> None:
     wrapped = triton.reinterpret(torch.arange(8, dtype=torch.int16).reshape(2, 4), tl.uint16)
     wrapped.data = wrapped.data[:, 1:]
     assert (tuple(wrapped.shape), wrapped.stride(), wrapped.base.tolist()) == ((2, 3), (4, 1), [[1, 2, 3], [5, 6, 7]])
+
+
+CONFIGS = [triton.Config({"BLOCK": n}) for n in (16, 32)]
+
+
+@triton.autotune(configs=CONFIGS, key=["n"], reset_to_zero=["sum_ptr"], restore_value=["x_ptr"])
+@triton.jit
+def doubled_in_place(x_ptr: Any, sum_ptr: Any, n: Any, BLOCK: tl.constexpr) -> None:
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x_ptr + at, at < n, other=0.0) * 2
+    tl.store(x_ptr + at, values, at < n)
+    tl.atomic_add(sum_ptr, tl.sum(values.to(tl.float32), 0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_measured_launches_restore_tensors(dtype: torch.dtype) -> None:
+    x, sums = torch.arange(70, device="vk").to(dtype), torch.ones(3, device="vk")
+    sums[1] = 0
+    doubled_in_place[lambda meta: (triton.cdiv(66, meta["BLOCK"]),)](x[4:], sums[1:2], 66)
+    assert x.tolist() == [*range(4), *range(8, 140, 2)]
+    assert sums.tolist() == [1, sum(range(8, 140, 2)), 1]

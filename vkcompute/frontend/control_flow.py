@@ -263,7 +263,7 @@ class ControlFlow:
             late: those that have no value before the loop, which runs at least once, but may have one after it.
             stores: as of `LoopEdges`; with it, loops in loops are built fewer times.
         """
-        before = dict(self.env)
+        before, names = dict(self.env), [name for name in names if name not in self.scopes[-1].constants]
         set_before = [name for name in before if name in names and not isinstance(before[name], Unset)]
         kinds = {name: self.kinds.kind_at_loop(self.kinds.kind_of_variable(before[name])) for name in set_before}
         mark, state = self.builder.checkpoint(), self.kinds.state()

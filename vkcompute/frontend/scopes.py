@@ -76,8 +76,10 @@ class Scope:
         inlined: True for a function, whose return does not end the program.
         loops: enclosing loops, the innermost last.
         env: its variables while a function that it calls is built, and at its end.
+        constants: variables that enclosing loops and branches do not change, and which loops do not carry.
     """
 
     inlined: bool
     loops: list[LoopEdges] = field(default_factory=list)
     env: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)

@@ -26,8 +26,10 @@ from vkcompute.blocks.compiler.pointer_choice import sources_of
 from vkcompute.blocks.compiler.refusals import (
     demand_truths,
     has_rest,
+    is_library,
     is_users,
     refuse_condition,
+    refuse_constant,
     refuse_global,
     refuse_mixed,
     refuse_name,
@@ -135,6 +137,7 @@ class BlockCompiler(Context):
 
     def assigned(self, name: str, value: Any) -> Any:
         """Returns the value that a variable takes: a number of the device for a constant, unless it is annotated."""
+        refuse_constant(self.evaluator, name)
         if " " in name or (self.evaluator.frames[-1].function, name) in self.declared:  # " ": of a rewritten statement
             return value
         refuse_variable(self.evaluator, name, value)
@@ -319,7 +322,8 @@ class BlockCompiler(Context):
                 instead = "; write tl.cdiv" if function.__name__ == "cdiv" else ""
                 rule = f"{function.__name__} is computed at compile time, from constants"
                 raise UnsupportedError(f"{rule}; got {describe_dynamic(arg)}{instead}")
-        return folded(partial(function, **named), args)
+        result = function.called_with(args, named)
+        return folded(lambda: result.value if isinstance(result, Constexpr) else result, [])
 
     def _introspected(self, function: Any, args: list[Any]) -> Any:
         """Calls getattr, hasattr or isinstance at compile time."""
@@ -445,8 +449,10 @@ _CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, str, len, round, pow, ma
 
 
 def _plain(handler: Callable[[Evaluator, Any], Any], e: Evaluator, node: Any) -> Any:
-    """Returns the value of an expression; the constant of a constexpr."""
+    """Returns the value of an expression; the constant of a constexpr, or the function of Python that it decorates."""
     value = handler(e, node)
+    if isinstance(value, Constexpr) and isinstance(value.value, FunctionType) and not is_library(value.value):
+        return ConstexprFunction(value.value, wrap=Constexpr)
     return value.value if isinstance(value, Constexpr) else value
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from vkcompute.blocks.compiler.arithmetic import List, describe, describe_dynamic, is_sequence
-from vkcompute.blocks.compiler.refusals import refuse_changed_constants, refuse_items
+from vkcompute.blocks.compiler.refusals import constants_of, kept_constants, refuse_constant, refuse_items
 from vkcompute.blocks.compiler.types import POINTERS
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import store_to
@@ -96,12 +96,13 @@ def _items(c: Any, node: ast.expr) -> tuple[Any, ...]:
 def for_loop(c: Any, node: ast.For) -> None:
     """Builds a loop; one over tl.static_range, or of one iteration of tl.range, is unrolled."""
     refuse_items(c.evaluator, node)
+    if isinstance(node.target, ast.Name):
+        refuse_constant(c.evaluator, node.target.id)
     function = c.evaluator.value(node.iter.func) if isinstance(node.iter, ast.Call) else None
     if isinstance(function, LoopRange) and _is_unrolled(c, function, node):
         _unroll(c, node, is_static=function.__name__ == "static_range")
-    else:
-        if c.is_users():
-            refuse_changed_constants(c.evaluator, node.body, is_loop=True)
+        return
+    with kept_constants(c.evaluator, constants_of(c.evaluator, node.body, is_loop=True)):
         for_each(c.evaluator, node, c.evaluator.located(c.iterations, node.iter))
 
 

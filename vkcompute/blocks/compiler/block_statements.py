@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from vkcompute.blocks.compiler.refusals import (
+    constants_of,
     demand_bool,
     is_users,
-    refuse_changed_constants,
+    kept_constants,
     refuse_return,
     refuse_unused,
 )
@@ -62,7 +63,8 @@ def condition(c: Any, node: Any) -> Any:
     if isinstance(node.node, ast.While):
         demand_bool(value)
     elif not is_static(value):
-        refuse_changed_constants(c.evaluator, [*node.node.body, *node.node.orelse], is_loop=False)
+        e: Evaluator = c.evaluator
+        e.flow.scopes[-1].constants |= constants_of(e, [*node.node.body, *node.node.orelse], is_loop=False)
     return value
 
 
@@ -73,13 +75,16 @@ def _checked(node: ast.While | ast.If) -> ast.While | ast.If:
 
 
 def _while(e: Evaluator, node: ast.While) -> None:
-    if is_users(e.frames[-1]):
-        refuse_changed_constants(e, node.body, is_loop=True)
-    _conditional(e, node)
+    with kept_constants(e, constants_of(e, node.body, is_loop=True)):
+        _conditional(e, node)
 
 
 def _conditional(e: Evaluator, node: ast.While | ast.If) -> None:
-    STATEMENTS[type(node)](e, _checked(node) if is_users(e.frames[-1]) else node)
+    if not is_users(e.frames[-1]):
+        STATEMENTS[type(node)](e, node)
+        return
+    with kept_constants(e, {}):
+        STATEMENTS[type(node)](e, _checked(node))
 
 
 BLOCK_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {

@@ -119,17 +119,34 @@ class ConstexprFunction:
 
     Attributes:
         fn: the function.
+        wrap: makes what programs pass to it of a number or text: tl.constexpr, for a function that this decorates.
     """
 
     __name__: str
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Any], wrap: Callable[[Any], Any] | None = None) -> None:
         functools.update_wrapper(self, fn)
-        self.fn = fn
+        self.fn, self.wrap = fn, wrap
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Calls the function."""
         return self.fn(*args, **named)
+
+    def called_with(self, args: list[Any], named: dict[str, Any]) -> Any:
+        """Returns the value of a call in a program.
+
+        Raises:
+            UnsupportedError: the function raises an error.
+        """
+        wrapped = {name: self._passed(arg) for name, arg in named.items()}
+        try:
+            return self.fn(*map(self._passed, args), **wrapped)
+        except Exception as error:  # of users, so it may be any
+            raise UnsupportedError(f"{self.__name__}: {error}") from error
+
+    def _passed(self, value: Any) -> Any:
+        """Returns what the function gets for a constant."""
+        return value if self.wrap is None or not isinstance(value, (int, float, str)) else self.wrap(value)
 
     def __repr__(self) -> str:
         return f"<constexpr function {self.__name__}>"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -132,21 +133,43 @@ def _is_static(node: ast.For | ast.comprehension) -> bool:
     return isinstance(node, ast.comprehension) or "static_range" in ast.unparse(node.iter)
 
 
-def refuse_changed_constants(e: Evaluator, body: list[ast.stmt], *, is_loop: bool) -> None:
-    """Raises UnsupportedError for a constant before a loop or branch of users whose body assigns to it.
+def constants_of(e: Evaluator, body: list[ast.stmt], *, is_loop: bool) -> dict[str, Any]:
+    """Returns the constants before a loop or branch of users that its body may not assign to, and which it names.
 
     A branch may assign to a variable that is None, which has no value behind it then.
     """
+    if not is_users(e.frames[-1]):
+        return {}
     nodes = [node for part in body for node in ast.walk(part)]
     targets = [node.target for node in nodes if isinstance(node, (ast.For, ast.comprehension)) and _is_static(node)]
     own = {name.id for target in targets for name in names_in(target)}
-    for name in sorted(assigned(body) - own):
-        value = e.flow.env.get(name, NOTHING)
-        if type(value) in (bool, int, float) or (is_loop and value is None):
-            raise UnsupportedError(
-                f"{name} is the constant {value!r}, which cannot be reassigned in a loop or branch; assign it to "
-                "another variable before"
-            )
+    values = {name: e.flow.env.get(name, NOTHING) for name in sorted(assigned(body) - own)}
+    return {
+        name: value
+        for name, value in values.items()
+        if type(value) in (bool, int, float) or (is_loop and value is None)
+    }
+
+
+@contextmanager
+def kept_constants(e: Evaluator, constants: Mapping[str, Any]) -> Iterator[None]:
+    """Adds constants to those that the statements being built do not change, until the end of the context."""
+    scope = e.flow.scopes[-1]
+    outer, scope.constants = scope.constants, {**scope.constants, **constants}
+    try:
+        yield
+    finally:
+        scope.constants = outer
+
+
+def refuse_constant(e: Evaluator, name: str) -> None:
+    """Raises UnsupportedError for an assignment to a constant from before an enclosing loop or branch."""
+    constants = e.flow.scopes[-1].constants
+    if name in constants:
+        raise UnsupportedError(
+            f"{name} is the constant {constants[name]!r}, which cannot be reassigned in a loop or branch; assign it to "
+            "another variable before"
+        )
 
 
 def refuse_return(e: Evaluator) -> None:

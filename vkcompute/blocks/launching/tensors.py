@@ -151,8 +151,8 @@ def _is_array(arg: Any) -> bool:
 
 
 def elements_of(arg: Any) -> Any:
-    """Returns the array of an argument: of a wrapper, or of a tensor, as a NumPy array that shares its memory."""
-    arg = arg.base if isinstance(arg, TensorWrapper) else arg
+    """Returns the array of an argument: of a wrapper, or of a tensor; of the host's, NumPy's, with the same memory."""
+    arg = held(arg.base if isinstance(arg, TensorWrapper) else arg)
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(arg, torch.Tensor):
         return arg
