@@ -141,3 +141,56 @@ def test_many_elements_are_added_exactly(dtype: torch.dtype) -> None:
                   zeros.index_put((at,), ones, accumulate=True)[0], ones @ ones,
                   torch.addbmm(zeros[:1, None], ones.view(-1, 1, 1), ones.view(-1, 1, 1))):  # fmt: skip
         assert total.item() == n
+
+
+def _of_key(key: str) -> set[str]:
+    """The operators of PyTorch's that have a kernel of their own for a dispatch key."""
+    names = torch._C._dispatch_get_all_op_names()
+    return {name for name in names if torch._C._dispatch_has_kernel_for_dispatch_key(name, key)}
+
+
+def test_autocast_has_the_operators_of_cudas_lists() -> None:
+    torch.empty(1, device="vk")
+    missing = _of_key("AutocastCUDA") - _of_key("AutocastPrivateUse1")
+    assert not {name for name in missing if name.startswith("aten::") and "cudnn" not in name}
+
+
+IN_FLOAT32: dict[str, Callable[[Any], Any]] = {
+    "nearest": lambda x: F.interpolate(x.view(1, 1, 4, 4), scale_factor=2),
+    "bilinear": lambda x: F.interpolate(x.view(1, 1, 4, 4), size=(3, 5), mode="bilinear", antialias=True),
+    "bicubic": lambda x: F.interpolate(x.view(1, 1, 4, 4), size=(3, 5), mode="bicubic"),
+    "trilinear": lambda x: F.interpolate(x.view(1, 1, 2, 2, 4), scale_factor=2, mode="trilinear"),
+    "softplus": F.softplus,
+    "power of a number": lambda x: 2**x,
+    "products along an axis": lambda x: x.prod(1),
+    "norm": lambda x: torch.linalg.vector_norm(x, dim=1),
+    "norm of a matrix": torch.linalg.matrix_norm,
+    "distance": lambda x: torch.dist(x, x + 1),
+    "layer norm": lambda x: torch.native_layer_norm(x, (4,), None, None, 1e-5)[0],
+    "hinge": lambda x: F.multi_margin_loss(x, _targets(x)),
+}
+
+
+@pytest.mark.parametrize("name", IN_FLOAT32)
+def test_autocast_computes_in_float32(name: str) -> None:
+    x = _numbers(4, 4).half().to("vk")
+    with torch.autocast("vk", torch.float16):
+        result = IN_FLOAT32[name](x)
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result.cpu(), IN_FLOAT32[name](x.cpu().float()), rtol=1e-5, atol=1e-5)
+
+
+def test_autocast_promotes_tensors_of_unlike_dtypes() -> None:
+    x, y = _numbers(3, 3).to("vk"), _numbers(3, 3).half().to("vk")
+    at = torch.tensor([0, 2, 1], device="vk")
+    with torch.autocast("vk", torch.float16):
+        for result in (
+            torch.addcmul(x, y, y), torch.atan2(y, x), torch.cross(x, y, dim=1), x.index_put((at,), y),
+            torch.dot(x[0], y[0]), x.scatter_add(0, at.view(3, 1), y), torch.tensordot(x, y, 1),
+        ):  # fmt: skip
+            assert result.dtype == torch.float32
+        assert torch.addcmul(y, y, y).dtype == torch.float16
+        with pytest.raises(RuntimeError, match=r"autocast to torch.float16 promotes .*got torch.bfloat16; convert it"):
+            torch.atan2(y, y.bfloat16())
+        with pytest.raises(RuntimeError, match=r"unsafe under autocast.*use binary_cross_entropy_with_logits"):
+            F.binary_cross_entropy(x.sigmoid(), x.sigmoid())
