@@ -1,4 +1,4 @@
-"""Autocast by PyTorch's lists for CUDA: operators in its dtype, in float32, and in the widest dtype of their tensors."""
+"""Autocast by PyTorch's lists for CUDA: operators in its dtype, in float32, and in their tensors' widest dtype."""
 
 from __future__ import annotations
 
