@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from vkcompute.ir import FLOAT32, INT32, UINT32, Builder, Scalar, Value
+from vkcompute.ir import INT32, UINT32, Builder, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.tile.layout import Layout
-
-_WORDS = {"f": FLOAT32, "i": INT32}
+from vkcompute.tile.workgroup_memory import word_type
 
 
 def words(b: Builder, values: Sequence[Value]) -> list[Value]:
     """Returns numbers of up to 32 bits in the types of 32 bits that pass between lanes."""
     kind = element_of(values[0].type)
-    return [b.cast(value, _WORDS.get(kind.kind, UINT32)) if kind.bits < UINT32.bits else value for value in values]
+    return [b.cast(value, word_type(kind)) if kind.bits < UINT32.bits else value for value in values]
 
 
 def is_within_subgroups(layout: Layout, wanted: Layout, n_lanes: int) -> bool:

@@ -56,10 +56,10 @@ class Numbers(NamedTuple):
         return [self._number(b, b.extract(vector, lane)) for lane in range(self.span.memory.lanes)]
 
     def _word(self, b: Builder, value: Value) -> Value:
-        return b.bitcast(b.cast(value, _wide(self.kind)), UINT32) if self.kind.bits <= 32 else value
+        return b.bitcast(b.cast(value, word_type(self.kind)), UINT32) if self.kind.bits <= 32 else value
 
     def _number(self, b: Builder, word: Value) -> Value:
-        return b.cast(b.bitcast(word, _wide(self.kind)), self.kind) if self.kind.bits <= 32 else word
+        return b.cast(b.bitcast(word, word_type(self.kind)), self.kind) if self.kind.bits <= 32 else word
 
 
 class Rows:
@@ -180,6 +180,6 @@ class WorkgroupMemory:
                 op.attribute = (op.attribute[0], memory) if isinstance(op.attribute, tuple) else memory
 
 
-def _wide(kind: Scalar) -> Scalar:
+def word_type(kind: Scalar) -> Scalar:
     """Returns the type of 32 bits for numbers of up to 32."""
     return FLOAT32 if kind.kind == "f" else INT32 if kind.kind == "i" else UINT32
