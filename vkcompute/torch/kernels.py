@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -17,6 +18,7 @@ COUNTS: collections.Counter[str] = collections.Counter()
 """Calls of each operator on the host."""
 KERNELS: dict[str, Kernel] = {}
 """Kernels by "name.overload", without the namespace."""
+_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
 
 
 def kernel(*names: str) -> Callable[[_Function], _Function]:
@@ -41,6 +43,11 @@ def operator(name: str) -> Any:
     """Returns PyTorch's operator of a name such as "add.out"."""
     packet, _, overload = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+def composite(name: str) -> Kernel:
+    """Returns PyTorch's kernel of an operator that it computes by others on all devices, for tensors of this one."""
+    return partial(torch.library.get_kernel(f"aten::{name}", "CPU").call_boxed, _KEYS)
 
 
 def is_on_device(value: Any) -> bool:

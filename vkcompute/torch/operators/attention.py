@@ -9,15 +9,14 @@ import torch
 
 from vkcompute import nn
 from vkcompute.torch.element_types import is_computed
-from vkcompute.torch.kernels import is_on_device, kernel
+from vkcompute.torch.kernels import composite, is_on_device, kernel
 from vkcompute.torch.operands import operand
 from vkcompute.torch.storage import wrap
 
 _COMPOSED, _FUSED = 0, 4  # at::sdp::SDPBackend: math, overrideable
 _MANY_SCORES = 2**24
 """Scores that a step of training keeps at most for its gradients, which are then those of PyTorch, of any order."""
-_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
-_composed = torch.library.get_kernel("aten::scaled_dot_product_attention", "CPU").call_boxed  # for any device
+_composed = composite("scaled_dot_product_attention")
 
 
 @kernel("scaled_dot_product_attention")
@@ -37,7 +36,7 @@ def attention(
         not (are_plain and takes_mask)
         or attention_choice(query, key, value, attn_mask, dropout_p, is_causal, **named) == _COMPOSED
     ):
-        return _composed(_KEYS, query, key, value, attn_mask, dropout_p, is_causal, **named)
+        return _composed(query, key, value, attn_mask, dropout_p, is_causal, **named)
     fused = torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default
     return fused(query, key, value, attn_mask, 0.0, is_causal, scale=scale)[0]
 

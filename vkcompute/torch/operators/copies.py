@@ -11,14 +11,11 @@ from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import array_dtype, from_numpy, is_computed, to_numpy
-from vkcompute.torch.kernels import is_on_device, kernel
+from vkcompute.torch.kernels import composite, is_on_device, kernel
 from vkcompute.torch.operands import require_same_elements
 from vkcompute.torch.storage import n_elements, runtime, store, values_of, view_of, without_repeats
 
-_to_copy, _copy = (
-    torch.library.get_kernel(f"aten::{name}", "CPU").call_boxed for name in ("_to_copy", "copy_")
-)  # the same for all devices
-_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+_to_copy, _copy = composite("_to_copy"), composite("copy_")
 _NUMBERS = {float: torch.float64, complex: torch.complex128}
 """Dtypes of numbers of Python, which keep all of their bits; PyTorch infers the others so."""
 
@@ -26,13 +23,13 @@ _NUMBERS = {float: torch.float64, complex: torch.complex128}
 @kernel("_to_copy")
 def to_copy(self: Any, *, non_blocking: bool = False, **named: Any) -> Any:
     """Returns a copy with another dtype or device; it always waits, as pinned memory needs an allocator in C++."""
-    return _to_copy(_KEYS, self, **named)
+    return _to_copy(self, **named)
 
 
 @kernel("copy_")
 def copy(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Copies a tensor to another as PyTorch does, which calls `_copy_from`; one plan has both."""
-    return _copy(_KEYS, self, src, non_blocking) if isinstance(src, torch.Tensor) else copy_from(src, self)
+    return _copy(self, src, non_blocking) if isinstance(src, torch.Tensor) else copy_from(src, self)
 
 
 @kernel("_copy_from")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
 
-from vkcompute.torch.kernels import exists, kernel, operator
+from vkcompute.torch.kernels import composite, exists, kernel, operator
 from vkcompute.torch.operands import require_floats, require_same_elements
 from vkcompute.torch.storage import copy_to
 
@@ -40,7 +40,6 @@ _COMPOSITE = (
     "rsub.Scalar stack zeros_like"
 ).split()
 """Operators that PyTorch computes by others on all devices: kernels here, so that one plan has all of a call."""
-_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
 
 _IN_PLACE = {
     "__ilshift__.Scalar": "bitwise_left_shift", "__ilshift__.Tensor": "bitwise_left_shift",
@@ -118,5 +117,5 @@ for _name in _NAMES:
     if exists(_name):
         kernel(_name)((_of_images if "upsample" in _name else composed)(_name))
 for _name in filter(exists, _COMPOSITE):
-    kernel(_name)(partial(torch.library.get_kernel(f"aten::{_name}", "CPU").call_boxed, _KEYS))
+    kernel(_name)(composite(_name))
 kernel("nan_to_num.out")(_by_parts("nan_to_num.out"))
