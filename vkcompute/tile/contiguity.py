@@ -27,7 +27,7 @@ class Offsets:
 
     def __init__(self, divisors: MutableMapping[Value, int], naturals: Collection[Value]) -> None:
         self._divisors, self._naturals = Divisors(divisors), _Naturals(naturals)
-        self._remainders: dict[tuple[Any, ...], Value] = {}
+        self._divided: dict[tuple[Any, ...], Value] = {}
         self._parts: dict[Value, Value] = {}
         self._known: dict[Value, Polynomial] = {}
 
@@ -104,23 +104,27 @@ class Offsets:
             return _product(*map(self.polynomial, args))
         if value.code == "shl" and isinstance(args[1], Constant):
             return _product(self.polynomial(args[0]), {(): 1 << (int(args[1].value) & 31)})
-        if value.code == "rem":
-            return self._remainder(value)
+        if value.code in ("div", "rem"):
+            return self._divided_by(value)
         if value.code in ("bitcast", "cast") and args[0].type in (INT32, UINT32):
             return self.polynomial(args[0])
         return None
 
-    def _remainder(self, op: Op) -> Polynomial | None:
-        """Returns (x + c) % n as x % n + c, where x >= 0 and n are multiples of a power of two that exceeds c."""
+    def _divided_by(self, op: Op) -> Polynomial | None:
+        """Returns (x + c) // n as x // n, and (x + c) % n as x % n + c.
+
+        For x >= 0 and n that are multiples of a power of two that exceeds c; None for other operands.
+        """
         dividend, n = op.args
+        if dividend not in self._naturals:
+            return None
         terms = self.polynomial(dividend)
         constant, rest = terms.get((), 0), {term: factor for term, factor in terms.items() if term}
         step = math.gcd(self._divisors.of(n), *[self._divisor_of(*entry) for entry in rest.items()])
-        if dividend not in self._naturals:
-            return None
-        key = n, tuple(sorted((tuple(map(id, term)), factor) for term, factor in rest.items())), constant // step
-        first = self._remainders.setdefault(key, op)
-        return _sum(self._whole(first, step), {(): constant % step})
+        divisor = int(n.value) if isinstance(n, Constant) else n
+        key = op.code, divisor, tuple(sorted((tuple(map(id, term)), at) for term, at in rest.items())), constant // step
+        first = self._divided.setdefault(key, op)
+        return {(first,): 1} if op.code == "div" else _sum(self._whole(first, step), {(): constant % step})
 
     def _whole(self, op: Value, step: int) -> Polynomial:
         """Returns the part of a remainder that is a multiple of a step, as a value of its own."""
