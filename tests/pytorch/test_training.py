@@ -230,6 +230,27 @@ def test_optimizers_step_many_tensors_as_one_by_one(name: str, dtype: torch.dtyp
         torch.testing.assert_close(result.cpu(), expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("name", ["adam", "momentum", "adagrad"])
+def test_steps_of_many_parameters_follow_the_rate(name: str) -> None:
+    """More parameters than a plan has, of several shapes and both kinds of alignment; plans repeat from step to step."""
+    make = {**FUSED, **FOREACH}[name]
+    values = [torch.randn(3 + at % 5, 4 if at % 3 else 1) for at in range(40)]
+    grads = [[torch.randn_like(value) for value in values] for _ in range(5)]
+    results = {}
+    for device in "cpu", "vk":
+        parameters = [nn.Parameter(value.to(device, copy=True)) for value in values]
+        optimizer = make(parameters)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.7)
+        for given in grads:
+            for parameter, grad in zip(parameters, given, strict=True):
+                parameter.grad = grad.to(device, copy=True)
+            optimizer.step()
+            schedule.step()
+        results[device] = parameters
+    for result, expected in zip(results["vk"], results["cpu"], strict=True):
+        torch.testing.assert_close(result.cpu(), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_second_derivatives_and_checkpoints() -> None:
     x = torch.linspace(0.5, 1.5, 4, device="vk").requires_grad_()
     first = torch.autograd.grad((x**3).sum(), x, create_graph=True)[0]

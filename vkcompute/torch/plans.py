@@ -36,8 +36,12 @@ _WITHOUT = {
     "record_stream",
     "_local_scalar_dense",
     "equal",
+    "_fused_adam_",
+    "_fused_adamw_",
+    "_fused_sgd_",
+    "_fused_adagrad_",
 }
-"""Operators that call others with their gradients, wait for elements, or compute nothing."""
+"""Operators that call others with their gradients, have plans of parts, wait for elements, or compute nothing."""
 _OF_NUMBERS = {"scalar_tensor"}
 """Operators that take no tensor, but compute one from numbers, which programs repeat."""
 _VALUES = {bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
@@ -57,6 +61,11 @@ def planned(name: str, kernel: Kernel) -> Kernel:
         return kernel if type(kernel) is partial else guarded(name, kernel)  # PyTorch's own raises its errors
     has_flags = any(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key) for key in _FLAGS)
     return _with_plans(name, kernel, CallPlans(OperatorPlan), has_flags=has_flags)
+
+
+def repeated(name: str, function: Kernel) -> Kernel:
+    """Returns a function of tensors, arrays and numbers with plans of its calls; the name is that of its operator."""
+    return _with_plans(name, function, CallPlans(OperatorPlan), has_flags=False)
 
 
 def _with_plans(name: str, kernel: Kernel, plans: CallPlans[OperatorPlan], *, has_flags: bool) -> Kernel:
