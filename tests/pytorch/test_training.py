@@ -232,7 +232,7 @@ def test_optimizers_step_many_tensors_as_one_by_one(name: str, dtype: torch.dtyp
 
 @pytest.mark.parametrize("name", ["adam", "momentum", "adagrad"])
 def test_steps_of_many_parameters_follow_the_rate(name: str) -> None:
-    """More parameters than a plan has, of several shapes and both kinds of alignment; plans repeat from step to step."""
+    """There are more parameters than a plan has, and both kinds of alignment; plans repeat from step to step."""
     make = {**FUSED, **FOREACH}[name]
     values = [torch.randn(3 + at % 5, 4 if at % 3 else 1) for at in range(40)]
     grads = [[torch.randn_like(value) for value in values] for _ in range(5)]
