@@ -21,10 +21,11 @@ from vkcompute.compiled.spilling_kernel import SpillingKernel
 from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.tuning import tuning_of
 from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.storage import elements_from, runtime
 
-_N_ELEMENTS = 256
+_N_ELEMENTS = 512
 """Elements of a block."""
 _TILE = 32
 """Most elements of a block along one of several axes."""
@@ -32,6 +33,10 @@ _MOST_ROWS = 8
 """Most rows of a block whose elements are added."""
 _MOST_COLUMNS = 64
 """Most columns of such a block, where those of a row are adjacent."""
+_FEWEST_ROWS = 1
+"""Rows of such a block on a CPU, whose invocations add up columns of their own. Sums of 4096 columns of 128 rows take
+0.32 ms of CPU time on lavapipe so, and 0.61 with four rows.
+"""
 _DTYPES = {"fp": "float", "bf": "bfloat", "i": "int", "u": "uint"}
 """Beginnings of names of dtypes, by Triton's."""
 Constants = dict[str, Any]
@@ -203,6 +208,8 @@ def reduction(
     is_along_x = reduction_hint == ReductionHint.OUTER  # adjacent elements are in different sums
     axes = dict(sorted(size_hints.items(), key=lambda axis: (axis[0] in "xyz") != is_along_x))
     rows = dict.fromkeys("xyz", _MOST_COLUMNS if is_along_x else _MOST_ROWS)
+    if is_along_x and not tuning_of(runtime().device.physical).reduces_by_workgroups:
+        rows |= {axis: _FEWEST_ROWS for axis in axes if axis[0] not in "xyz"}
     ns = (_N_ELEMENTS, _N_ELEMENTS // 4) if _is_tuned(inductor_meta) else (_N_ELEMENTS,)
     return _decorator([_blocks(axes, rows, n) for n in ns], triton_meta, inductor_meta)
 
