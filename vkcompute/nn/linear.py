@@ -19,6 +19,7 @@ from vkcompute.nn.activations import ACTIVATIONS, OF_ARRAYS, of_elements
 from vkcompute.nn.programs.products import linear as linear_program
 from vkcompute.nn.rows import bindable
 from vkcompute.operations.recording import Recording, recorded, replayed
+from vkcompute.runtime.graphs.results import reshaped
 from vkcompute.runtime.memory.array import Array
 
 Activation = str | Callable[[Any], Any] | None
@@ -103,7 +104,7 @@ def _fused(
     linear_program[made.grid[:2]](
         made.left, made.right, made.out, own_bias, *made.numbers, activation, scale, *made.tile
     )
-    return made.out.reshape((*x.shape[:-1], len(weight)))
+    return reshaped(made.out, (*x.shape[:-1], len(weight)))
 
 
 accept_host_data(globals())

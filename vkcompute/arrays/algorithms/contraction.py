@@ -14,7 +14,7 @@ from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.expressions.promotion import wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype
 from vkcompute.jit.elementwise.dispatch import halves
-from vkcompute.runtime.graphs.results import temporary
+from vkcompute.runtime.graphs.results import reshaped, temporary
 from vkcompute.runtime.memory.array import Array
 
 Label = int | str
@@ -97,7 +97,7 @@ def contract(one: Term, other: Term, kept: Collection[Label]) -> Term:
             grouped(aligned(term, ordered), n) for term, ordered, n in zip((one, other), order, counts, strict=True)
         )
         labels = (*stacked, *left, *right)
-        return Term(product(a, b).reshape(tuple([lengths[label] for label in labels])), labels)
+        return Term(reshaped(product(a, b), tuple([lengths[label] for label in labels])), labels)
     order_of_all = (*stacked, *left, *right, *inner)
     products = apply("multiply", aligned(one, order_of_all), aligned(other, order_of_all))
     return summed(Term(products, order_of_all), kept)
@@ -125,7 +125,7 @@ def product(a: Array, b: Array) -> Array:
     n, n_parts, rows, columns = parts.shape
     if n_parts > 1:
         return reduce("add", parts, (1,), parts.dtype, False)
-    return parts.reshape((n, rows, columns))
+    return reshaped(parts, (n, rows, columns))
 
 
 def _multiply_parts(a: Array, b: Array, out: Array) -> None:

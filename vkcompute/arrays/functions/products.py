@@ -23,7 +23,7 @@ from vkcompute.arrays.expressions.ufunc import apply, astype, joined, part, writ
 from vkcompute.arrays.functions.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, stack
 from vkcompute.arrays.functions.reductions import sum
 from vkcompute.dtypes import as_dtype, can_cast
-from vkcompute.runtime.graphs.results import temporary
+from vkcompute.runtime.graphs.results import reshaped, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import several
 
@@ -201,7 +201,7 @@ def _matmul(x1: Array, x2: Array, dtype: np.dtype[Any]) -> Array:
         )
     if x1.ndim == x2.ndim == 2 and x1.dtype == x2.dtype and min(*x1.shape, *x2.shape) > 1 and as_given(x1):
         a, b = (strided(x, (1, *x.shape), (0, *x.strides)) for x in (x1, x2))
-        return converted(product(a, b).reshape((x1.shape[0], x2.shape[1])), dtype)
+        return converted(reshaped(product(a, b), (x1.shape[0], x2.shape[1])), dtype)
     row, column = ("row",) if x1.ndim > 1 else (), ("column",) if x2.ndim > 1 else ()
     stacks = x1.shape[:-2], x2.shape[:-2]
     batch = _broadcast(stacks, f"matmul: shapes {x1.shape} and {x2.shape}")

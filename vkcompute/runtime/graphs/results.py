@@ -35,6 +35,17 @@ def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLi
     return allocate(context, context.device.result_buffer, shape, dtype)
 
 
+def reshaped(result: Array, shape: tuple[int, ...]) -> Array:
+    """Returns a new result with another shape, to which the caller has the only reference.
+
+    It is no view, so whoever gets it may take its memory. It is one of a result that is lazy, or shares its memory.
+    """
+    is_whole = not result.is_pending and result._base is None and result.contiguous and not result.offset
+    if not is_whole or isinstance(result.buffer, Placeholder):
+        return result.reshape(shape)
+    return Array.whole(result.runtime, result.buffer, shape, result.dtype, result.nbytes)
+
+
 def memory_of(array: Array) -> Array:
     """Makes an array like a lazy one, for its elements: a temporary while a graph is recorded."""
     return new_result(array.runtime, array.shape, array.dtype)
