@@ -20,7 +20,7 @@ from vkcompute.arrays.expressions.structure import MOST_STEPS, Structure, intern
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.expression import Step
 from vkcompute.runtime.graphs.graph import recording_graph
-from vkcompute.runtime.graphs.results import memory_of
+from vkcompute.runtime.graphs.results import new_result
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -132,7 +132,7 @@ def structure_of(operation: str, dtype: str, result: str, operands: Sequence[Any
 
 def _computed(array: Array) -> Array:
     """Computes the elements of a lazy array, in one launch after those that compute operands."""
-    out, scheduler = memory_of(array), array.runtime.scheduler
+    out, scheduler = new_result(array.runtime, array.shape, array.dtype), array.runtime.scheduler
     flat = flattened_to_fit(array, out)
     assert flat is not None, "nobody else computes it while this thread has the lock"
     reduction = None if scheduler.moves else reduction_of(array, flat.parameters)

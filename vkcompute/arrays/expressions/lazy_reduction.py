@@ -16,7 +16,7 @@ from vkcompute.jit.elementwise.stages import Stage
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.graph import recording_graph
-from vkcompute.runtime.graphs.results import memory_of
+from vkcompute.runtime.graphs.results import new_result
 from vkcompute.runtime.memory.array import Array
 
 _launchers: BoundedCache[tuple[Any, ...], ReduceLauncher] = BoundedCache(1024)
@@ -81,7 +81,7 @@ class LazyReduction:
         return _combined_in(self.row, self.dtype) == self.dtype and 0 not in self.array.shape
 
     def _computed(self, array: Array) -> Array:
-        out = memory_of(array)
+        out = new_result(array.runtime, array.shape, array.dtype)
         self.launch(array, out)
         return out
 

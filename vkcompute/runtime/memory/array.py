@@ -5,6 +5,7 @@ Operators, and the methods that functions of arrays compute, are defined on a hi
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -455,16 +456,18 @@ def allocate(
     context: Context, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
 ) -> Array:
     """Makes an array on the buffer that `buffer_of(nbytes)` returns; raises as `Runtime.empty`."""
-    lengths = layout.lengths_of_array(shape)
-    kind = dtypes.stored(dtype)
-    strides = layout.contiguous_strides(lengths, kind.itemsize)
-    nbytes = kind.itemsize
-    for length in lengths:
-        nbytes *= length
+    return allocate_checked(context, buffer_of, layout.lengths_of_array(shape), dtypes.stored(dtype))
+
+
+def allocate_checked(
+    context: Context, buffer_of: Callable[[int], Buffer], shape: layout.Shape, dtype: np.dtype[Any]
+) -> Array:
+    """Makes an array as `allocate`, of a shape and a dtype that an array may have."""
+    nbytes = math.prod(shape) * dtype.itemsize
     buffer = buffer_of(nbytes)
     if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
         tracer.allocated(buffer)
-    return Array(context, buffer, 0, lengths, strides, kind)
+    return Array.whole(context, buffer, shape, dtype, nbytes)
 
 
 def alias(array: Array) -> Array:
