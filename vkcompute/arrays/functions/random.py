@@ -50,7 +50,7 @@ from vkcompute.runtime.graphs.results import new_result, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.host_data import HostArray
-from vkcompute.runtime.memory.layout import lengths_of_array
+from vkcompute.runtime.memory.layout import checked_shape
 from vkcompute.runtime.runtime import Runtime, constant, runtime_of
 
 _LOCAL, _MOST_KEPT = 128, 64
@@ -156,7 +156,7 @@ class Generator(Variates):
         runtime = self._runtime() if out is None else runtime_of(out)
         if wanted == np.float64:
             require_dtype(runtime, wanted, "random")
-        shape = out.shape if out is not None else () if size is None else lengths_of_array(size)
+        shape = out.shape if out is not None else () if size is None else checked_shape(size)
         return written(self._floats(names, runtime, shape, wanted), out)
 
     @drawn_per_run
@@ -417,7 +417,7 @@ class Generator(Variates):
         whole = isinstance(a, (int, np.integer))
         source = a if whole or type(a) is Array else self._runtime().array(a)
         n = int(a) if whole else source.shape[axis_of("choice", source.ndim, axis)]
-        shape = () if size is None else lengths_of_array(size)
+        shape = () if size is None else checked_shape(size)
         n_taken = math.prod(shape)
         if n_taken and (n < 1 or (n_taken > n and not replace)):
             raise ValueError(f"choice: {n_taken} of {n} elements; choose fewer, or with replace=True")

@@ -11,7 +11,7 @@ from vkcompute.dtypes import stored
 from vkcompute.runtime.graphs.graph import Graph, recording_graph
 from vkcompute.runtime.memory.array import Array, allocate_checked
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.memory.layout import lengths_of_array
+from vkcompute.runtime.memory.layout import checked_shape
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 
 
@@ -29,7 +29,7 @@ def temporary_of(graph: Graph, array: Array) -> Array | None:
 
 def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Makes an array for the result of a launch: a temporary while a graph is recorded. Raises as `Runtime.empty`."""
-    return new_result(context, lengths_of_array(shape), stored(dtype))
+    return new_result(context, checked_shape(shape), stored(dtype))
 
 
 def new_result(context: Context, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

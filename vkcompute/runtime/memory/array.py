@@ -329,7 +329,7 @@ class Array(HostValues, Mathematics):
         Raises:
             ValueError: this shape does not broadcast to it.
         """
-        wanted = layout.lengths_of_array(shape)
+        wanted = layout.checked_shape(shape)
         strides = layout.broadcast_strides(self.shape, self.strides, wanted)
         return self.viewed(0, wanted, strides)
 
@@ -456,7 +456,7 @@ def allocate(
     context: Context, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
 ) -> Array:
     """Makes an array on the buffer that `buffer_of(nbytes)` returns; raises as `Runtime.empty`."""
-    return allocate_checked(context, buffer_of, layout.lengths_of_array(shape), dtypes.stored(dtype))
+    return allocate_checked(context, buffer_of, layout.checked_shape(shape), dtypes.stored(dtype))
 
 
 def allocate_checked(
