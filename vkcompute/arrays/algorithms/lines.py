@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms.reach import exceeds_reach
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.transposition import copy_transposed
 from vkcompute.errors import MissingFeature
 from vkcompute.jit.elementwise.dispatch import halves
@@ -144,7 +144,7 @@ def _count_up(out: Any, n_items: int) -> None:
 def count_up(runtime: Context, n: int) -> Array:
     """Returns the int32 from 0 to `n` - 1."""
     out = temporary(runtime, n, np.int32)
-    if n and exceeds_reach(out):
+    if n and exceeds_bindings(out):
         low, high = halves(n)
         copy_into(count_up(runtime, low.stop), out[low])
         add(count_up(runtime, n - low.stop), low.stop, out=out[high])

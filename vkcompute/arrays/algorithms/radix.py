@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms import radix_parts, radix_tiles
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, add, count_up, launch, part_length
 from vkcompute.arrays.algorithms.merge_sort import LONGEST_MERGED, is_merged, sort_by_merging
 from vkcompute.arrays.algorithms.radix_digits import DIGIT_BITS, N_DIGITS, Kernels
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.scatter import scatter
 from vkcompute.arrays.algorithms.search import searchsorted
@@ -92,7 +92,7 @@ def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None
 
 def _is_large(x: Array) -> bool:
     """True if a stage of a sort of these keys, with orders and the counts of digits, takes too many bindings."""
-    return bytes_exceed_reach(x, *[x.nbytes] * 5)
+    return bytes_exceed_bindings(x, *[x.nbytes] * 5)
 
 
 def _order_by_parts(words: list[Word], n_rows: int, n: int, order: Array | None) -> Array:

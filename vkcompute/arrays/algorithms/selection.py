@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import gather, gather_elements, take, words
 from vkcompute.arrays.algorithms.lines import (
     add,
@@ -23,7 +24,6 @@ from vkcompute.arrays.algorithms.lines import (
     lines_along,
     part_length,
 )
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.expressions.promotion import default_int
@@ -146,7 +146,7 @@ class Selected:
     def __init__(self, mask: Array) -> None:
         mask, runtime = flat(mask), mask.runtime
         self._runtime, self._parts = runtime, list[tuple[slice, Selected]]()
-        if mask.size > 1 and bytes_exceed_reach(mask, *[mask.size * max(mask.dtype.itemsize, 8)] * 4):
+        if mask.size > 1 and bytes_exceed_bindings(mask, *[mask.size * max(mask.dtype.itemsize, 8)] * 4):
             self._parts = [(half, Selected(mask[half])) for half in halves(mask.size)]
             self.count: int = sum(part.count for _, part in self._parts)
             return

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.algorithms import search, segments
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.lines import flat, launch
-from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.selection import masked
 from vkcompute.arrays.expressions.promotion import default_float, default_int, dtype_of, floating, promoted
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where
@@ -186,7 +186,7 @@ def _bins(x: Array, edges: Array, *, equal: bool) -> Array:
 
 
 def _find_bins(values: Array, edges: Array, out: Array) -> None:
-    if exceeds_reach(values, edges, out):
+    if exceeds_bindings(values, edges, out):
         for half in halves(out.size):
             _find_bins(values[half], edges, out[half])
     else:

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from vkcompute import locks
 from vkcompute.arrays.algorithms import distributions
+from vkcompute.arrays.algorithms.binding_limits import elements_within_bindings, exceeds_bindings
 from vkcompute.arrays.algorithms.contraction import grouped
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS, slices
-from vkcompute.arrays.algorithms.reach import elements_in_reach, exceeds_reach
 from vkcompute.arrays.expressions.promotion import default_float, default_int, require_dtype
 from vkcompute.arrays.expressions.ufunc import apply, astype, written
 from vkcompute.arrays.functions import creation
@@ -134,7 +134,7 @@ class Generator(Variates):
         n_blocks, arrays = -(-out._shape[0] // per_block), [out, *per_element]
         start, keys = self._take(n_blocks)
         tables = [array for array in also if type(array) is Array]
-        most = min(_MOST_BLOCKS, max(elements_in_reach(arrays, *tables) // per_block, 1))
+        most = min(_MOST_BLOCKS, max(elements_within_bindings(arrays, *tables) // per_block, 1))
         for first in range(0, n_blocks, most):
             blocks = min(n_blocks - first, most)
             part = slice(first * per_block, (first + blocks) * per_block)
@@ -395,7 +395,7 @@ class Generator(Variates):
         start, keys = self._take(n)
         state = np.uint32(start & 0xFFFFFFFF), np.uint32(start >> 32), *keys
         rounds = 24 + 6 * n.bit_length()
-        for span in slices(flat.size, min(_MOST_BLOCKS, elements_in_reach([flat]))):
+        for span in slices(flat.size, min(_MOST_BLOCKS, elements_within_bindings([flat]))):
             part = flat[span]
             groups = -(-part.size // _LOCAL)
             _kernel(distributions.fill_permutation)(part, *state, span.start, n, rounds, grid=groups, local_size=_LOCAL)
@@ -479,7 +479,7 @@ def _taken(x: Array, indices: Array, shape: tuple[int, ...], axis: int) -> Array
     """Returns the elements at indices along an axis, which is replaced by first axes of this shape."""
     front = moveaxis(x, axis, 0)
     out = temporary(x.runtime, (indices.size, math.prod(front.shape[1:])), x.dtype)
-    if out.size and (out.shape[1] < _LEAST_COLUMNS or exceeds_reach(front, indices, out)):
+    if out.size and (out.shape[1] < _LEAST_COLUMNS or exceeds_bindings(front, indices, out)):
         lines = Lines(1, front.shape[0], out.shape[1])
         gather(contiguous(front), converted(indices, np.int32), lines, out)
         return out.reshape((*shape, *front.shape[1:]))

@@ -25,8 +25,8 @@ from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.dispatch import (
     axis_to_halve,
     dispatch,
-    exceeds_binding,
     halves,
+    is_larger_than_binding,
     most_bytes,
     options_on,
     part_along,
@@ -165,7 +165,7 @@ class ReduceLauncher:
             out.refuse_shared()
             if needs_strides(out) or any(out.overlaps(array) or may_overlap(array, out) for array in arrays):
                 return self._apart(args, axis, out, keepdims, dtype, final)
-        if any(exceeds_binding(array) and not array.contiguous for array in arrays):
+        if any(is_larger_than_binding(array) and not array.contiguous for array in arrays):
             args = tuple([self._contiguous(arg) for arg in args])
             return self(args, {}, tuple(reduced), out, keepdims, dtype, final)
         in_windows = len(windows(planned[0].n, arrays, 1)) > 1
@@ -197,7 +197,7 @@ class ReduceLauncher:
 
     def _contiguous(self, arg: Any) -> Any:
         """Returns a contiguous copy of a large view: halves in the order of its elements may all be as large."""
-        if type(arg) is not Array or arg.contiguous or not exceeds_binding(arg):
+        if type(arg) is not Array or arg.contiguous or not is_larger_than_binding(arg):
             return arg
         copy = temporary(arg.runtime, arg.shape, arg.dtype)
         self._copying((arg,), {}, copy)
