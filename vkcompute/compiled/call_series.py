@@ -11,7 +11,19 @@ from operator import methodcaller
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from vkcompute.compiled.call_steps import Allocate, Command, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
+from vkcompute.compiled.call_steps import (
+    Allocate,
+    Command,
+    ConstantBuffer,
+    Copy,
+    Fill,
+    Free,
+    Launch,
+    Memory,
+    Part,
+    Report,
+    Step,
+)
 from vkcompute.core.buffer import PADDING
 from vkcompute.core.command import CommandPool, RepeatedCommands
 from vkcompute.errors import OutOfDeviceMemory
@@ -28,7 +40,7 @@ _FIRST_REPEATED = 3
 _MOST_REPEATED = 512
 """Series of a runtime that are one command: drivers have memory for each."""
 _MOST_REGIONS = 256  # of copies whose commands are kept for other calls
-_MEMBERS = Allocate, Copy, Fill, Free, Keep, Launch
+_MEMBERS = Allocate, Copy, Fill, Free, ConstantBuffer, Launch
 _WORK = Copy, Fill, Launch
 _BARRIER = methodcaller("barrier"), ()
 
@@ -100,7 +112,7 @@ class Series:
         if layout.nbytes:
             sizes[slot] = layout.nbytes
         self._allocated = [*sizes.items()]
-        self._constants = [(step.slot, step.buffer) for step in steps if type(step) is Keep]
+        self._constants = [(step.slot, step.buffer) for step in steps if type(step) is ConstantBuffer]
         moved = {at: (slot, start) for at, start in layout.starts.items()}
         self._work = [step.moved(moved) for step in steps if isinstance(step, _WORK)]
         self._freed = [step.slot for step in steps if type(step) is Free and step.slot not in moved]

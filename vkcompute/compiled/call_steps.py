@@ -135,7 +135,7 @@ class Free:
         memory.buffers[self.slot] = None
 
 
-class Keep:
+class ConstantBuffer:
     """Puts a buffer whose content is the same in all calls into a slot."""
 
     __slots__ = ("buffer", "slot")
@@ -186,10 +186,10 @@ class Launch:
     def run(self, memory: Memory) -> None:
         """Launches the kernel."""
         command, sets, spans = self._command(memory)
-        keep, n_writes = (self._kernel, sets, self.cost, ()), self._n_writes
+        launched, n_writes = (self._kernel, sets, self.cost, ()), self._n_writes
         scheduler = memory.runtime.scheduler
         enqueue = scheduler.enqueue_locked if memory.is_locked else scheduler.enqueue
-        enqueue(command, spans[:n_writes], spans[n_writes:], None, keep)
+        enqueue(command, spans[:n_writes], spans[n_writes:], None, launched)
 
     def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
         """Returns the commands for the addresses of the buffers, and appends what these need. Requires the lock."""

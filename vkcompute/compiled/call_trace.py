@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from vkcompute.compiled.call_series import in_series
-from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Part, Report, Step, View
+from vkcompute.compiled.call_steps import Allocate, ConstantBuffer, Copy, Fill, Free, Launch, Part, Report, Step, View
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory.array import Array
@@ -70,9 +70,11 @@ class CallTrace:
 
     # -- the notes of a `Tracer` --------------------------------------------------------------------------------------
 
-    def dispatched(self, command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Any) -> None:
+    def dispatched(
+        self, command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], launched: Any
+    ) -> None:
         """Notes a launch."""
-        kernel, sets, cost, args = keep
+        kernel, sets, cost, args = launched
         if self._ignores():
             return
         try:
@@ -126,7 +128,7 @@ class CallTrace:
             return
         self._forget_allocation(slot)
         self._kept[slot] = buffer
-        self._add(Keep(slot, buffer))
+        self._add(ConstantBuffer(slot, buffer))
 
     def refuse(self, reason: str) -> None:
         """Notes that the call cannot be repeated."""
@@ -217,7 +219,10 @@ class CallTrace:
         The caller may change the array that the traced call has made.
         """
         self._kept[view.slot] = constant
-        self.steps = [Keep(x.slot, constant) if type(x) is Keep and x.slot == view.slot else x for x in self.steps]
+        self.steps = [
+            ConstantBuffer(x.slot, constant) if type(x) is ConstantBuffer and x.slot == view.slot else x
+            for x in self.steps
+        ]
         slot, self.n_slots = self.n_slots - 1, self.n_slots + 1  # before that for temporary memory
         part, rows = (view.slot, 0, view.nbytes), np.array([(0, 0, view.nbytes)])
         self.steps += [Allocate(slot, view.nbytes), Copy([(part, rows)], (slot, 0, view.nbytes))]

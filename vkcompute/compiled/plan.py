@@ -117,9 +117,9 @@ class Plan:
         else:
             spans, n_written = [array.span for array in self._accessed(args)], self._n_written
             writes, reads = spans[:n_written], spans[n_written:]
-        keep = kernel, self._sets, self._cost, bound if self._binds_twice else ()
+        launched = kernel, self._sets, self._cost, bound if self._binds_twice else ()
         enqueue = scheduler.enqueue_locked if is_locked else scheduler.enqueue
-        return enqueue(command, writes, reads, queue, keep)
+        return enqueue(command, writes, reads, queue, launched)
 
     def _commanded(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
         """Returns the command with the numbers among the arguments; None if they do not suit the kernel."""

@@ -157,8 +157,8 @@ class SpillingKernel:
         scheduler = self.runtime.scheduler
         if not targets or scheduler.recording() is not None:
             return self._kernel(*args, grid=grid, queue=queue)
-        command, writes, reads, keep = self._kernel.launch(args, {}, grid)
-        return scheduler.dispatch(command, [*writes, *targets], reads, queue, keep)
+        command, writes, reads, launched = self._kernel.launch(args, {}, grid)
+        return scheduler.dispatch(command, [*writes, *targets], reads, queue, launched)
 
     def _filled(self, pack: Pack, arrays: Sequence[Array]) -> _Shared | _Filled:
         """Returns what is bound for a pack."""

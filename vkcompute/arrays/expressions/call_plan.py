@@ -18,7 +18,7 @@ from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.compute_plan import Origin
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
-from vkcompute.compiled.call_steps import Keep, Memory, Step, View
+from vkcompute.compiled.call_steps import ConstantBuffer, Memory, Step, View
 from vkcompute.compiled.call_trace import CallTrace
 from vkcompute.dtypes import process_float, scoped_float
 from vkcompute.runtime.memory.array import Array, copied
@@ -74,7 +74,9 @@ class CallPlan:
     ) -> None:
         self._steps, self._n_slots, self._values, self._result = steps, n_slots, values, result
         self._keeps_lazy = keeps_lazy
-        self._uses_memory = any(type(x) is not Keep for x in steps) or any(type(value) is View for value in values)
+        self._uses_memory = any(type(x) is not ConstantBuffer for x in steps) or any(
+            type(value) is View for value in values
+        )
         root = values[result] if type(result) is int else None
         self._view: View | None = root if type(root) is View and len(values) == 1 else None
         self._leaves = [value for value in values if type(value) is not Node]

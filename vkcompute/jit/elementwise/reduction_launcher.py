@@ -50,7 +50,7 @@ from vkcompute.runtime.tuning import tuning_of
 __tracebackhide__ = hides_calls
 
 
-class Launched(NamedTuple):
+class LaunchedStage(NamedTuple):
     """A stage that was launched.
 
     Attributes:
@@ -184,7 +184,7 @@ class ReduceLauncher:
     def _repeated(self, key: tuple[Any, ...], args: tuple[Any, ...], final: tuple[Any, ...], out: Array) -> bool:
         """Repeats the launches of a call; returns False if its intermediate results do not get the same addresses."""
         runtime = runtime_of(out)
-        known: Sequence[Launched] | None = runtime.plans.get(key)
+        known: Sequence[LaunchedStage] | None = runtime.plans.get(key)
         if known is None or runtime.scheduler.recordings:
             return False
         for size, dtype, launch_key, plan in known:
@@ -286,16 +286,16 @@ class ReduceLauncher:
         dtype: str,
         out: Array,
         final: tuple[Any, ...] | None,
-    ) -> list[Launched]:
+    ) -> list[LaunchedStage]:
         """Launches the stages; a recording graph owns the intermediate results."""
-        launched: list[Launched] = []
+        launched: list[LaunchedStage] = []
         programs, exact = self._first, is_exact(args, key[2])
         for stage in planned:
             last = stage is planned[-1]
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype.name if last and out.dtype.name != dtype else None
             plan = self._stage(stage, programs, key, final if last else None, wanted, args, lengths, part, exact)
-            launched.append(Launched(None if last else part.size, dtype, part.launch_key, plan))
+            launched.append(LaunchedStage(None if last else part.size, dtype, part.launch_key, plan))
             programs, key = self._later, (*key[:2], ((part.dtype.char, 1),), ((True,),))
             args, lengths, exact = (part,), (), True
         return launched
