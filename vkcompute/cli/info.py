@@ -232,13 +232,13 @@ def _silent_limits(device: PhysicalDevice) -> list[tuple[str, str]]:
 def _abilities(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
     """Dtypes and features for kernels."""
     from vkcompute.core.features import ROBUST, WANTED
-    from vkcompute.dtypes import emulated, of_kernels
+    from vkcompute.dtypes import emulated_dtypes, kernel_dtypes
 
     features = sorted(name for name in WANTED | ROBUST if device.features.get(name))
     missing = sorted((WANTED | ROBUST).difference(features))
     return [
-        ("kernel types", of_kernels(device.features)),
-        ("emulated", emulated(device.features) or ["none of them"]),
+        ("kernel types", kernel_dtypes(device.features)),
+        ("emulated", emulated_dtypes(device.features) or ["none of them"]),
         ("features", features),
         ("lacks", missing or ["none that vkcompute uses"]),
     ]

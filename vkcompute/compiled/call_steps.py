@@ -16,7 +16,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import Recorder
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.deferred_calls import waiting
-from vkcompute.dtypes import letter
+from vkcompute.dtypes import type_code
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling import task as tasks
@@ -88,7 +88,7 @@ class View(NamedTuple):
             return Array.whole(runtime, buffer, shape, dtype, nbytes)
         offset = memory.bases[slot] + start
         if extent is not None:
-            return Array.strided(runtime, buffer, offset, (shape, strides, dtype, letter(dtype)), extent)
+            return Array.strided(runtime, buffer, offset, (shape, strides, dtype, type_code(dtype)), extent)
         return Array(runtime, buffer, offset, shape, strides, dtype)
 
 

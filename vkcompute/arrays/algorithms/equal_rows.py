@@ -15,7 +15,7 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings, exceeds_bindings
 from vkcompute.arrays.algorithms.gather import gather_elements
-from vkcompute.arrays.algorithms.lines import Lines, copy_into, count_up, launch
+from vkcompute.arrays.algorithms.lines import Lines, copy_into, iota, launch
 from vkcompute.arrays.algorithms.radix import sort_rows
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.scatter import scatter
@@ -216,7 +216,7 @@ def _by_sorting(keys: Keys, n_known: int) -> Array:
 def _store_starts(keys: Keys, order: Array, starts: Array) -> None:
     """Stores as `_mark_starts`, where a launch does not reach all words: sorts these, and compares neighbours."""
     starts.fill(0)
-    at = count_up(order.runtime, keys.n)[1:]
+    at = iota(order.runtime, keys.n)[1:]
     for word in keys.columns:
         ordered = gather_elements(word.keys, order)
         _start(starts[1:], ordered[1:], ordered[:-1], at, out=starts[1:])

@@ -16,7 +16,7 @@ from vkcompute.arrays.algorithms.direct_tables import direct_table
 from vkcompute.arrays.algorithms.equal_rows import keys_of, least_equal_rows
 from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.grouping import numbered
-from vkcompute.arrays.algorithms.lines import copy_into, count_up, flat, launch, part_length
+from vkcompute.arrays.algorithms.lines import copy_into, flat, iota, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.segments import count_indices
@@ -150,7 +150,7 @@ def _store_matches(of_left: Array, lefts: Array, starts: Array, matches: Array, 
 
 def _all_rows(rows: Array) -> Array:
     out = empty_result(rows.runtime, rows.size, np.int32)
-    copy_into(count_up(rows.runtime, rows.size), out)
+    copy_into(iota(rows.runtime, rows.size), out)
     return out
 
 
@@ -180,6 +180,6 @@ def _store_pairs_by_parts(
     at = searchsorted_counts(ends, left.size)
     gather_elements(lefts, at, left)
     index = gather_elements(_offset(matches, ends, counts), at)
-    _index_of(count_up(left.runtime, left.size), index, out=index)
+    _index_of(iota(left.runtime, left.size), index, out=index)
     gather_elements(order, index, right)
     _match_of(right, gather_elements(matches, at), out=right)

@@ -18,7 +18,7 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import take_along_axis
-from vkcompute.arrays.algorithms.lines import add, contiguous, converted, copy_into, count_up, launch
+from vkcompute.arrays.algorithms.lines import add, contiguous, converted, copy_into, iota, launch
 from vkcompute.arrays.algorithms.programs.distances import least_of_chunks, nearest_in_parts, nearest_of_few
 from vkcompute.arrays.algorithms.sorting import sort, topk
 from vkcompute.jit.elementwise.dispatch import halves
@@ -248,7 +248,7 @@ def _nearest_chunks(points: Array, queries: Array, plan: _Plan) -> Array:
     """Returns the k chunks whose own nearest points are nearest, in ascending order; all chunks if they are few."""
     n_queries, runtime = len(queries), points.runtime
     if plan.n_chunks <= plan.k:
-        return contiguous(count_up(runtime, plan.n_chunks).reshape((1, -1)).broadcast_to((n_queries, plan.n_chunks)))
+        return contiguous(iota(runtime, plan.n_chunks).reshape((1, -1)).broadcast_to((n_queries, plan.n_chunks)))
     least = temporary(runtime, (n_queries, plan.n_parts * _CHUNKS), points.dtype)
     _launch(least_of_chunks, points, queries, plan, (least,))
     return sort(topk(least[:, : plan.n_chunks], plan.k, 1, largest=False)[1], 1)

@@ -13,7 +13,7 @@ import numpy as np
 from vkcompute.arrays.algorithms import radix_parts, radix_tiles
 from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import gather_elements
-from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, add, count_up, launch, part_length
+from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, add, iota, launch, part_length
 from vkcompute.arrays.algorithms.merge_sort import LONGEST_MERGED, is_merged, sort_by_merging
 from vkcompute.arrays.algorithms.radix_digits import DIGIT_BITS, N_DIGITS, Kernels
 from vkcompute.arrays.algorithms.scans import cumulative
@@ -122,7 +122,7 @@ def _merged_order(keys: Array, word: Word) -> Array:
         (high, low, order[1], "right", parts[1].start),
     ):
         before = searchsorted(others, mine, side, dtype=np.dtype(np.int32))
-        at = add(count_up(keys.runtime, mine.size), before)
+        at = add(iota(keys.runtime, mine.size), before)
         scatter(out, at, Lines(1, keys.size, 1), add(part, start))
     return out
 
@@ -171,4 +171,4 @@ def _by_digits(word: Word, n_rows: int, n: int, order: Array | None) -> Array:
         old, kind = new_order if order is None else order, int(order is None) + 2 * is_last
         passes.move(keys, new_keys, old, new_order, shift, word, kind)
         keys, order = new_keys, new_order
-    return count_up(runtime, keys.size) if order is None else order
+    return iota(runtime, keys.size) if order is None else order

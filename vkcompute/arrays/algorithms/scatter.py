@@ -12,7 +12,7 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import IndexedAxis, halved, positions_along, take, words, wrapped
-from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, flat, iota, launch
 from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -130,6 +130,6 @@ def put(x: Array, indices: Array, values: Array, mode: str = "raise") -> None:
         return
     at, target = wrapped([IndexedAxis(indices, x.size, 0)], mode), contiguous(x)
     if values.size not in (1, at.size):
-        values = take(values, count_up(x.runtime, at.size), None, "wrap")
+        values = take(values, iota(x.runtime, at.size), None, "wrap")
     scatter(target, at, Lines(1, x.size, 1), prepared(flat(values), x, (at.size,)))
     write_back(x, target)

@@ -21,8 +21,8 @@ from vkcompute.arrays.algorithms.lines import (
     Lines,
     converted,
     copy_into,
-    count_up,
     flat,
+    iota,
     launch,
     part_length,
 )
@@ -241,7 +241,7 @@ def _combine_sorted(operation: str, x: Array, keys: Array, order: Array, values:
     sizes = n_parts * n_lines, lines.n, keys.size, lines.n_columns, n_parts, length, int(is_last)
     launch(_run_kernel(operation), sizes[0], keys, order, values, x, end_keys, end_totals, *sizes)
     if not is_last:
-        _combine_sorted(operation, x, end_keys, count_up(x.runtime, 2 * n_parts), end_totals, lines)
+        _combine_sorted(operation, x, end_keys, iota(x.runtime, 2 * n_parts), end_totals, lines)
 
 
 def count_indices(at: Array, n: int) -> Array:

@@ -18,8 +18,8 @@ from vkcompute.arrays.algorithms.lines import (
     axis_of,
     contiguous,
     copy_into,
-    count_up,
     flat,
+    iota,
     launch,
     lines_along,
     part_length,
@@ -289,4 +289,4 @@ def _repeated(repeats: Array, n: int) -> Array:
 
 def searchsorted_counts(ends: Array, total: int) -> Array:
     """Returns for each number below `total` the number of ends that are not greater."""
-    return searchsorted(ends, count_up(ends.runtime, total), "right", dtype=np.dtype(np.int32))
+    return searchsorted(ends, iota(ends.runtime, total), "right", dtype=np.dtype(np.int32))

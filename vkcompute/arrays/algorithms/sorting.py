@@ -15,7 +15,7 @@ from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.direct_tables import DirectTable, direct_table
 from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.leading import first_in_rows
-from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, flat, iota, launch
 from vkcompute.arrays.algorithms.radix import sort_rows, sort_values
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.scatter import scatter
@@ -132,7 +132,7 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
         n_rows = x.size // n
         at = first_in_rows(number_words(moved, descending=largest), n_rows, n, k).reshape((n_rows, k))
         copy_into(at, indices.reshape((n_rows, k)))
-        order = _of_row(at, count_up(x.runtime, n_rows).reshape((n_rows, 1)), n)
+        order = _of_row(at, iota(x.runtime, n_rows).reshape((n_rows, 1)), n)
         gather_elements(moved, flat(order), values)
     return axis_moved_back(values, axis), axis_moved_back(indices, axis)
 

@@ -31,7 +31,7 @@ from vkcompute.errors import DtypeError, shorten_traceback
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.context import Context, several
+from vkcompute.runtime.memory.context import Context, mixed_runtimes
 from vkcompute.runtime.memory.copies import copy_elements
 
 
@@ -142,7 +142,7 @@ def runtime_in(name: str, operands: Sequence[Any]) -> Context:
             continue
         context = context or x.runtime
         if x.runtime is not context:
-            raise several(name, context, x.runtime)
+            raise mixed_runtimes(name, context, x.runtime)
     if context is None:
         raise TypeError(f"{name} takes a device array, on whose device it runs; got none; make one with gpu.array(x)")
     return context

@@ -125,7 +125,7 @@ class Generator(Variates):
     # -- filling arrays -----------------------------------------------------------------------------------------------
 
     def _runtime(self) -> Runtime:
-        return creation.on(self._device)
+        return creation.runtime_for(self._device)
 
     def _fill(
         self, function: Callable[..., None], out: Array, per_block: int, *per_element: Array, also: Any = ()

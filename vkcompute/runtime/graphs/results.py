@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.dtypes import stored
+from vkcompute.dtypes import checked_dtype
 from vkcompute.runtime.graphs.graph import Graph, recording_graph
 from vkcompute.runtime.memory.array import Array, allocate_checked
 from vkcompute.runtime.memory.context import Context
@@ -29,7 +29,7 @@ def temporary_of(graph: Graph, array: Array) -> Array | None:
 
 def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Makes an array for the result of a launch: a temporary while a graph is recorded. Raises as `Runtime.empty`."""
-    return new_result(context, checked_shape(shape), stored(dtype))
+    return new_result(context, checked_shape(shape), checked_dtype(dtype))
 
 
 def new_result(context: Context, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

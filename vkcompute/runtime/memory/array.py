@@ -341,7 +341,7 @@ class Array(HostValues, Mathematics):
         Raises:
             ValueError: the last axis is not contiguous, or its bytes are not a multiple of the new item size.
         """
-        new = self.dtype if dtype is None else dtypes.stored(dtype)
+        new = self.dtype if dtype is None else dtypes.checked_dtype(dtype)
         shape, strides = self.shape, self.strides
         if new.itemsize != self.dtype.itemsize:
             if shape and shape[-1] > 1 and strides[-1] != self.dtype.itemsize:
@@ -415,7 +415,7 @@ def restored(host: HostArray) -> Array:
 
     The memory of `host` belongs to the array from now on.
     """
-    dtype = dtypes.stored(host.dtype)
+    dtype = dtypes.checked_dtype(host.dtype)
     return Array.lazy(None, host.shape, dtype, Restored(host.astype(dtypes.on_host(dtype), copy=False)))
 
 
@@ -456,7 +456,7 @@ def allocate(
     context: Context, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
 ) -> Array:
     """Makes an array on the buffer that `buffer_of(nbytes)` returns; raises as `Runtime.empty`."""
-    return allocate_checked(context, buffer_of, layout.checked_shape(shape), dtypes.stored(dtype))
+    return allocate_checked(context, buffer_of, layout.checked_shape(shape), dtypes.checked_dtype(dtype))
 
 
 def allocate_checked(
