@@ -64,7 +64,7 @@ def apply(name: str, *operands: Any) -> Array:
         else:
             alike = alike and x.runtime is context and x._shape == shape
     if context is None or not alike:
-        context, shape = placed(name, operands)
+        context, shape = runtime_and_shape(name, operands)
     signature = tuple(key)
     known: tuple[Types, Structure | None] | None = context.types.get(signature)
     if known is None:
@@ -111,7 +111,7 @@ def operator_method(name: str, otherwise: Callable[[Array, Any], Any]) -> Callab
     return method
 
 
-def placed(name: str, operands: Sequence[Any]) -> tuple[Context, tuple[int, ...]]:
+def runtime_and_shape(name: str, operands: Sequence[Any]) -> tuple[Context, tuple[int, ...]]:
     """Returns the runtime and the broadcast shape of operands.
 
     Raises:
@@ -293,7 +293,7 @@ def where(condition: Operand, x: Operand, y: Operand) -> Array:
     Raises:
         as `apply`.
     """
-    context, shape = placed("where", (condition, x, y))
+    context, shape = runtime_and_shape("where", (condition, x, y))
     kinds = [kind_of(operand) for operand in (x, y)]
     kind_of(condition)
     dtype = common(context, kinds)

@@ -299,8 +299,9 @@ class ElementLauncher:
             plan = bound[-1].runtime.plans.get((self._arguments.plan_key, *keys)) if outs else None
         except AttributeError:  # an array of a group, or an error
             plan = None
-        # `like`: another plan may have converted its own results
-        if plan is not None and (like is None or plan.found() is like) and plan.enqueue(bound, None) is not None:
+        if plan is not None and like is not None and plan.specialization() is not like:
+            plan = None  # another plan may have converted its own results
+        if plan is not None and plan.enqueue(bound, None) is not None:
             return outs[0] if plan.single else outs
         if group_of(args) is not None:
             return self._sharded(args, out)

@@ -69,7 +69,7 @@ class ReduceLauncher:
     """Reduces arrays, and keeps the programs of the stages.
 
     Args:
-        combine, initial, each: as of `vc.reduce`; `each` is its `map`.
+        combine, initial, map_formula: as of `vc.reduce`; the last is its `map`.
         commutes: True if elements may be combined in any order, and the initial value is neutral.
         finish: a function of a result, and of numbers, that the last stage applies.
     """
@@ -78,25 +78,25 @@ class ReduceLauncher:
         self,
         combine: Formula,
         initial: Any,
-        each: Formula | None,
+        map_formula: Formula | None,
         *,
         commutes: bool = False,
         finish: Formula | None = None,
     ) -> None:
         self._combine, self._initial, self._commutes, self._finish = combine, initial, commutes, finish
-        self._arguments = Arguments(each or IDENTITY, combine.name)
-        mapped = f", map={each.name}" if each and each.name not in each.parameters else ""
+        self._arguments = Arguments(map_formula or IDENTITY, combine.name)
+        mapped = f", map={map_formula.name}" if map_formula and map_formula.name not in map_formula.parameters else ""
         whole = f"reduce: {combine.name}{mapped}"
-        self._later = self._programs(f"reduce: {combine.name}, of parts" if each else whole, IDENTITY)
-        self._first = self._programs(whole, each) if each else self._later
+        self._later = self._programs(f"reduce: {combine.name}, of parts" if map_formula else whole, IDENTITY)
+        self._first = self._programs(whole, map_formula) if map_formula else self._later
         self._copying = ElementLauncher(IDENTITY)
         self._repetitions = object()
 
-    def _programs(self, name: str, each: Formula) -> Compiled:
+    def _programs(self, name: str, map_formula: Formula) -> Compiled:
         """Returns the programs of the stages that apply this formula to the elements first."""
-        build = partial(stage_program, self._combine, self._initial, each, finish=self._finish)
-        functions = [*self._combine.functions, *each.functions]
-        texts = [self._combine.text, each.text, fingerprint.value(self._initial)]
+        build = partial(stage_program, self._combine, self._initial, map_formula, finish=self._finish)
+        functions = [*self._combine.functions, *map_formula.functions]
+        texts = [self._combine.text, map_formula.text, fingerprint.value(self._initial)]
         if self._finish is not None:
             name = f"{name}, then {self._finish.name}"
             functions += self._finish.functions

@@ -138,7 +138,7 @@ def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool, commutes: 
 def stage_program(
     combine: Formula,
     initial: Any,
-    each: Formula,
+    map_formula: Formula,
     real: Scalar,
     dtype: str | None,
     signature: Signature,
@@ -156,7 +156,7 @@ def stage_program(
 
     Args:
         combine: the function of two elements.
-        each: the function that is applied to the elements first.
+        map_formula: the function that is applied to the elements first.
         real: the type of Python floats.
         dtype: the dtype in which elements are combined; None for their common type.
         form: the pattern; a function that computes more than it loads gets single elements.
@@ -164,7 +164,8 @@ def stage_program(
         more: the types of the numbers of `finish`.
         finish: the function of a result and of these numbers that the last stage applies; None if it applies none.
     """
-    body, pair, (method, end, last, block, axis) = Body(each, signature, masks, more), Body(combine, (), ()), form
+    body, pair = Body(map_formula, signature, masks, more), Body(combine, (), ())
+    method, end, last, block, axis = form
     ending = Body(finish, (), ()) if finish is not None and last else None
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
     most_cost = MOST_COPIED_COST if method in ("interleaved", "wide") else MOST_COST

@@ -45,8 +45,8 @@ def _first_set(c: NumbaKernels, x: Any) -> Number:
     kind, b = c.kind(x).type, c.builder
     number = Number(c.cast(x, kind), Kind(kind))
     trailing = b.cast(c.call_intrinsic(bits.ctz, [number]).value, INT32)
-    found = b.compute("ne", number.value, b.const(0, kind))
-    value = b.select(found, b.compute("add", trailing, b.const(1, INT32)), b.const(0, INT32))
+    is_any_set = b.compute("ne", number.value, b.const(0, kind))
+    value = b.select(is_any_set, b.compute("add", trailing, b.const(1, INT32)), b.const(0, INT32))
     return Number(value, Kind(INT32))
 
 
