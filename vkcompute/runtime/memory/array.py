@@ -1,6 +1,6 @@
 """Arrays: strided views of device memory with transfers to and from the host.
 
-Operators, and the methods that functions of arrays compute, are defined on a higher floor, and set on first use.
+Operators, and the methods that functions of arrays compute, are defined in a higher layer, and set on first use.
 """
 
 from __future__ import annotations
