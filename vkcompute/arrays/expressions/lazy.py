@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.expressions.compute_plan import Origin, computed
+from vkcompute.arrays.expressions.compute_plan import LazyOrigin, computed
 from vkcompute.arrays.expressions.structure import MOST_STEPS, Structure, interned, launcher_of
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.expression import Step
@@ -48,7 +48,7 @@ class Lazy:
 
     __slots__ = ("operands", "origin", "reader", "readers", "structure")
 
-    def __init__(self, structure: Structure, operands: Sequence[Any] | None, origin: Origin | None = None) -> None:
+    def __init__(self, structure: Structure, operands: Sequence[Any] | None, origin: LazyOrigin | None = None) -> None:
         self.structure, self.origin = structure, origin
         self.reader: Any = None
         self.readers: list[Any] = []
@@ -65,7 +65,7 @@ class Lazy:
         """Equal for the same operation."""
         return self.structure.signature
 
-    def on(self, operands: Sequence[Any] | None, origin: Origin | None = None) -> Lazy:
+    def on(self, operands: Sequence[Any] | None, origin: LazyOrigin | None = None) -> Lazy:
         """Returns the same operation on other operands of the same kinds; None for those that `origin` makes."""
         return Lazy(self.structure, operands, origin)
 

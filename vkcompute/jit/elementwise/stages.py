@@ -17,7 +17,7 @@ from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
 from vkcompute.jit.elementwise import reduction_methods
 from vkcompute.jit.elementwise.broadcasting import Mask
-from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
+from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, UnoptimizedKernel, cost, result
 from vkcompute.jit.elementwise.reduction_methods import (
     BLOCKS,
     IDENTITY,
@@ -148,7 +148,7 @@ def stage_program(
     more: Signature = (),
     *,
     finish: Formula | None = None,
-) -> Program:
+) -> UnoptimizedKernel:
     """Builds the kernel of a stage.
 
     Its arguments are the arrays, the result, the numbers, those of `finish`, the lengths of the broadcast axes except
@@ -316,7 +316,7 @@ def stage_program(
     names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
     c.inline(kernel, [given[name] for name in names], {}, ast.Pass())
     n_columns = block.size * spread if kernel is reduction_methods.wide else block.size if columns else 1
-    return Program(c, (stored.name,), block=n_columns, strided=tuple(body.strided))
+    return UnoptimizedKernel(c, (stored.name,), block=n_columns, strided=tuple(body.strided))
 
 
 def _listed(value: Any) -> Sequence[Number]:
