@@ -69,17 +69,17 @@ def _passes(runtime: Context, n_rows: int, n: int, width: int, *, has_order: boo
     return _Passes(radix_parts.kernels(width, has_order), n_items, LOCAL_SIZE, n_items * N_DIGITS, sizes)
 
 
-def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None) -> Array:
+def sort_rows(words: list[Word], n_rows: int, n: int) -> Array:
     """Returns the order of elements that sorts each row by these words, as indices of all elements, int32.
 
     Elements with equal words keep their order.
 
     Args:
         words: of n_rows * n elements, the lowest first.
-        order: of the elements before, to sort by further words.
     """
     if _is_large(words[0].keys):
-        return _order_by_parts(words, n_rows, n, order)
+        return _order_by_parts(words, n_rows, n)
+    order: Array | None = None
     for word in words:
         if is_merged(n_rows, n, LONGEST_MERGED):
             keys = encoded(word).keys
@@ -95,8 +95,9 @@ def _is_large(x: Array) -> bool:
     return bytes_exceed_bindings(x, *[x.nbytes] * 5)
 
 
-def _order_by_parts(words: list[Word], n_rows: int, n: int, order: Array | None) -> Array:
+def _order_by_parts(words: list[Word], n_rows: int, n: int) -> Array:
     """Sorts halves of the rows; of a single row its halves, word by word, and merges them."""
+    order: Array | None = None
     for word in words:
         keys = encoded(word).keys if order is None else gather_elements(encoded(word).keys, order)
         if n_rows > 1:

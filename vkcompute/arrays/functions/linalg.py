@@ -85,20 +85,19 @@ class LstsqResult(NamedTuple):
 # -- by LAPACK, on the host --------------------------------------------------------------------------------------------
 
 
-def _by_lapack(name: str, function: Callable[..., Any], *arrays: Any, least: int = 2) -> list[Array]:
+def _by_lapack(name: str, function: Callable[..., Any], *arrays: Any) -> list[Array]:
     """Returns the results of a function of NumPy arrays, as device arrays in the dtype of the operands.
 
     Args:
         function: gets the arrays in float32 or float64 (complex64 or complex128); returns one array or several.
-        least: the number of axes that the first array has at least.
 
     Raises:
         TypeError: an operand is not a device array.
-        LinAlgError: as numpy's.
+        LinAlgError: as numpy's, or the first array has fewer than two axes.
     """
     dtype = products.require_arrays(name, *arrays)
     dtype = dtype if dtype.kind == "c" else floating(dtype)
-    if arrays[0].ndim < least:
+    if arrays[0].ndim < 2:
         raise LinAlgError(f"{name} takes matrices, with two axes or more; got shape {arrays[0].shape}")
     result = function(*[array.numpy().astype(products.accumulator_dtype(dtype), copy=False) for array in arrays])
     results = result if isinstance(result, tuple) else (result,)
