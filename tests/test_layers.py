@@ -120,7 +120,7 @@ def test_no_circle_between_subpackages(folder: str) -> None:
     assert circle(graph(subpackages(folder))) == []
 
 
-SUBPACKAGES = {"arrays": ("expressions", "algorithms", "functions", "further_functions", "namespace", "methods")}
+SUBPACKAGES = {"arrays": ("expressions", "algorithms", "functions", "function_table", "namespace", "methods")}
 """The subpackages and modules of packages, lowest first."""
 
 
