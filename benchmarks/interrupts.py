@@ -243,9 +243,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="duration (default: 10)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args()
-    device = int(options.device) if options.device and options.device.isdigit() else options.device
     try:
-        runtime = vc.Runtime(device)
+        runtime = vc.Runtime(options.device)
     except (vc.NoDevice, vc.NoVulkanLoader) as error:
         print(f"interrupts.py: {error}", file=sys.stderr)
         return 2

@@ -109,9 +109,8 @@ def main() -> int:
     options = arguments()
     sizes = SIZES[options.size]
     sizes = dataclasses.replace(sizes, repeat=options.repeat or sizes.repeat, gib=options.gib or sizes.gib)
-    device = int(options.device) if options.device and options.device.isdigit() else options.device
     try:
-        runtime = vc.Runtime(device)
+        runtime = vc.Runtime(options.device)
     except (vc.NoDevice, vc.NoVulkanLoader) as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 2

@@ -266,10 +266,9 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=4, help="number of threads (default: 4)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args()
-    device = int(options.device) if options.device and options.device.isdigit() else options.device
     try:
         with emulated(timelines=(2, 1)):
-            runtime = vc.Runtime(device)
+            runtime = vc.Runtime(options.device)
     except (vc.NoDevice, vc.NoVulkanLoader) as error:
         print(f"soak.py: {error}", file=sys.stderr)
         return 2

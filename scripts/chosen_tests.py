@@ -34,12 +34,12 @@ class ChosenTests:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         selection = json.loads(env.get(SELECTION, "{}"))
-        part = selection.get("part") or {"share": 1, "in_full": (), "marker": "", "rooms": (), "room_share": 1}
+        part = selection.get("part") or {"share": 1, "in_full": (), "marker": "", "sampled": (), "sampled_share": 1}
         self._whole, self._seed = frozenset(selection.get("whole", ())), selection.get("seed", "")
         self._share, self._rotating = selection.get("share", 1), selection.get("rotating", 1)
         self._guards = frozenset(selection.get("guards", ()))
         self._in_full, self._marker = tuple(part["in_full"]), part["marker"]
-        self._rooms, self._shares = tuple(part["rooms"]), (part["share"], part["room_share"])
+        self._sampled, self._shares = tuple(part["sampled"]), (part["share"], part["sampled_share"])
         self._number, self._n_shards = json.loads(env.get(SHARD, "[0, 1]"))
 
     def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
@@ -86,7 +86,7 @@ class ChosenTests:
         share = self._share * (RARER * self._rotating if rotates else 1)
         if file not in self._whole and number % share:
             return False
-        part_share = self._shares[file.startswith(self._rooms)]
+        part_share = self._shares[file.startswith(self._sampled)]
         return file.startswith(self._in_full) or self._marker in marks or number // share % part_share == 0
 
 

@@ -80,15 +80,15 @@ class Part:
     Attributes:
         in_full: prefixes of test files of which all selected tests run.
         marker: of tests that run wherever they are.
-        rooms: prefixes of test files of which one of `room_share` tests runs.
-        room_share: see `rooms`.
+        sampled: prefixes of test files of which one of `sampled_share` tests runs.
+        sampled_share: see `sampled`.
         share: one of so many other tests runs.
     """
 
     in_full: tuple[str, ...]
     marker: str
-    rooms: tuple[str, ...]
-    room_share: int
+    sampled: tuple[str, ...]
+    sampled_share: int
     share: int
 
 
@@ -166,11 +166,11 @@ def selection_for(changed: Collection[str], seed: str, base: str) -> Selection:
 
 def part_statement(part: Part, driver: str) -> str:
     """One sentence about the part that a driver runs."""
-    in_full, rooms = ", ".join(PART.in_full), ", ".join(part.rooms)
+    in_full, sampled = ", ".join(PART.in_full), ", ".join(part.sampled)
     n_changed = len(part.in_full) - len(PART.in_full)
     return (
         f"{driver} runs a part of these: all in {in_full}, {n_changed} changed test files and tests marked "
-        f"{part.marker}; of {rooms} one in {part.room_share}, and of the rest one in {part.share}, by commit. "
+        f"{part.marker}; of {sampled} one in {part.sampled_share}, and of the rest one in {part.share}, by commit. "
         f"All tests: make complete"
     )
 

@@ -13,9 +13,9 @@ from import_graph import ROOT, import_statements, imports, modules, targets, tre
 
 pytestmark = pytest.mark.pure
 
-# The floors, lowest first. A unit is a module or a package directly in vkcompute/. It imports from lower floors, from
-# itself, and from its own floor as long as that makes no circle.
-FLOORS: tuple[tuple[str, ...], ...] = (
+# The layers, lowest first. A unit is a module or a package directly in vkcompute/. It imports from lower layers, from
+# itself, and from its own layer as long as that makes no circle.
+LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "locks", "deferred_calls", "errors", "float_formats", "dtypes", "disk", "code_version", "array_namespace",
         "representation", "_version", "spirv", "ir",
@@ -33,7 +33,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compat", "cli", "dask", "dask_sizeof", "torch"),
     ("__init__", "__main__", "gpu_report"),
 )  # fmt: skip
-FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in units}
+LAYER_OF = {unit: number for number, units in enumerate(LAYERS) for unit in units}
 BINDING = "core.vk"  # the only module that may import `vulkan`
 ABOVE_LANGUAGES = "arrays", "numpy", "pipelines", "nn"
 """Packages whose programs are written in the block language or the kernel language."""
@@ -75,16 +75,16 @@ def graph(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
     return edges
 
 
-def test_every_unit_has_a_floor() -> None:
+def test_every_unit_has_a_layer() -> None:
     units = {unit(module) for module in modules()}
-    assert units - set(FLOOR_OF) == set(), "give it a place in FLOORS, and in docs/"
+    assert units - set(LAYER_OF) == set(), "give it a place in LAYERS, and in docs/"
 
 
 def test_no_import_goes_up() -> None:
     upward = [
         f"{modules()[i.source].relative_to(ROOT)}:{i.line} imports {i.target}"
         for i in imports()
-        if FLOOR_OF[unit(i.target)] > FLOOR_OF[unit(i.source)]
+        if LAYER_OF[unit(i.target)] > LAYER_OF[unit(i.source)]
     ]
     assert upward == []
 
@@ -105,7 +105,7 @@ def test_no_circle_between_modules() -> None:
     assert circle(graph((i.source, i.target) for i in imports())) == []
 
 
-def rooms(folder: str) -> Iterator[tuple[str, str]]:
+def subpackages(folder: str) -> Iterator[tuple[str, str]]:
     """(importing, imported) direct children of a package, "" for vkcompute itself."""
     depth = folder.count(".") + 1 if folder else 0
     for each in imports():
@@ -115,19 +115,19 @@ def rooms(folder: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("folder", ["", *sorted({m.rpartition(".")[0] for m in modules() if "." in m})])
-def test_no_circle_between_rooms(folder: str) -> None:
+def test_no_circle_between_subpackages(folder: str) -> None:
     """Holds for the packages in each package too: one is below the other, whichever of their files import."""
-    assert circle(graph(rooms(folder))) == []
+    assert circle(graph(subpackages(folder))) == []
 
 
-ROOMS = {"arrays": ("expressions", "algorithms", "functions", "further_functions", "namespace", "methods")}
-"""The rooms of packages, lowest first."""
+SUBPACKAGES = {"arrays": ("expressions", "algorithms", "functions", "function_table", "namespace", "methods")}
+"""The subpackages and modules of packages, lowest first."""
 
 
-@pytest.mark.parametrize("folder", ROOMS)
-def test_rooms_import_from_lower_ones(folder: str) -> None:
-    order = ROOMS[folder]
-    assert [pair for pair in rooms(folder) if order.index(pair[0]) < order.index(pair[1])] == []
+@pytest.mark.parametrize("folder", SUBPACKAGES)
+def test_subpackages_import_from_lower_ones(folder: str) -> None:
+    order = SUBPACKAGES[folder]
+    assert [pair for pair in subpackages(folder) if order.index(pair[0]) < order.index(pair[1])] == []
 
 
 _IMPORTERS = "import_module", "__import__"

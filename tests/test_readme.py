@@ -234,7 +234,7 @@ FOLDERS = (
     ROOT / "vkcompute/jit/frontend",
     ROOT / "vkcompute/compiled",
     ROOT / "vkcompute/tile",
-    *(ROOT / "vkcompute/arrays" / room for room in ("", "expressions", "algorithms", "functions")),
+    *(ROOT / "vkcompute/arrays" / package for package in ("", "expressions", "algorithms", "functions")),
     ROOT / "vkcompute/nn",
 )  # that paths on these pages begin in
 ELSEWHERE = frozenset({"cc"})  # names on these pages that other projects define

@@ -214,9 +214,9 @@ def of(names: list[str], file: str, test: str) -> set[str]:
     return {name for name in names if name.startswith(f"{file}::{test}")}
 
 
-def test_a_second_driver_runs_its_rooms_changed_and_marked_tests_and_a_part_that_rotates(tmp_path: Path) -> None:
+def test_a_second_driver_runs_its_folders_changed_and_marked_tests_and_a_part_that_rotates(tmp_path: Path) -> None:
     """The first one runs all tests, of their cases a part, and of slow tests that rotate, a part."""
-    files = changed, other, room, half = [f"tests/{name}/test_conv.py" for name in ("cli", "nn", "core", "jit")]
+    files = changed, other, sampled, half = [f"tests/{name}/test_conv.py" for name in ("cli", "nn", "core", "jit")]
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(SECOND)
@@ -241,7 +241,7 @@ def test_a_second_driver_runs_its_rooms_changed_and_marked_tests_and_a_part_that
         assert slow == 60 if file == changed else 1 <= slow <= 16
     for names in (first, second):
         assert all(of(names, file, "test_marked") for file in files)
-        assert [len(of(names, file, "test_any")) for file in (changed, room)] == [60, 15]
+        assert [len(of(names, file, "test_any")) for file in (changed, sampled)] == [60, 15]
         n_other, n_half = (len(of(names, file, "test_guard")) for file in (other, half))
         assert n_other <= 16 < n_half <= 45
         assert len(of(names, changed, "test_slow")) == 60

@@ -1,4 +1,4 @@
-"""The functions of arrays, and the methods that these compute, which are on a higher floor than arrays."""
+"""The functions of arrays, and the methods that these compute, which are in a higher layer than arrays."""
 
 from __future__ import annotations
 

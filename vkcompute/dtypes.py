@@ -321,7 +321,7 @@ TABLE: tuple[DType, ...] = (
 )
 
 
-def of_kernels(features: Mapping[str, bool]) -> list[str]:
+def kernel_dtypes(features: Mapping[str, bool]) -> list[str]:
     """The names of the dtypes that kernels take on a device with these features."""
     return [row.name for row in TABLE if all(features.get(name) for name in row.features)]
 
@@ -331,10 +331,10 @@ def computes_float64(features: AbstractSet[str]) -> bool:
     return all(feature in features for feature in _BY_NAME["float64"].features)
 
 
-def emulated(features: Mapping[str, bool]) -> list[str]:
+def emulated_dtypes(features: Mapping[str, bool]) -> list[str]:
     """The names of the dtypes that kernels compute by others on a device with these features."""
     return [
-        name for name in of_kernels(features) if not all(features.get(feature) for feature in _BY_NAME[name].native)
+        name for name in kernel_dtypes(features) if not all(features.get(feature) for feature in _BY_NAME[name].native)
     ]
 
 
@@ -381,7 +381,7 @@ def is_record(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.names is not None and not dtype.hasobject and dtype.itemsize > 0
 
 
-def stored(dtype: npt.DTypeLike) -> np.dtype[Any]:
+def checked_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Returns the dtype of an array's memory: one of `lookup`, or one of records.
 
     Raises:
@@ -397,7 +397,7 @@ def step_bytes(dtype: Any) -> int:
     return math.gcd(dtype.itemsize, 4) if is_record(dtype) else int(dtype.itemsize)
 
 
-def letter(dtype: Any) -> str:
+def type_code(dtype: Any) -> str:
     """Returns a text that is the same for equal dtypes only."""
     return repr(dtype) if dtype.char == "V" else str(dtype.char)
 

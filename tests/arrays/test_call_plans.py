@@ -16,7 +16,7 @@ import vkcompute.numpy as vnp
 from vkcompute import nn
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.compiled import call_plans
-from vkcompute.compiled.call_steps import Copy
+from vkcompute.compiled.call_steps import CopyStep
 from vkcompute.compiled.completion import expect
 from vkcompute.core.device_profile import emulated
 
@@ -136,8 +136,8 @@ def test_copies_to_one_array_keep_their_order(gpu: vc.Runtime, second: slice) ->
     ("at", "source", "slot", "joins"), [(16, 0, 3, True), (8, 0, 3, False), (16, 3, 3, False), (16, 0, 4, False)]
 )
 def test_copies_join_if_they_need_no_order(at: int, source: int, slot: int, joins: bool) -> None:
-    first = Copy([((0, 0, 16), np.array([[0, 0, 16]]))], (3, 0, 16))
-    later = Copy([((source, 0, 16), np.array([[0, at, 16]]))], (slot, at, at + 16))
+    first = CopyStep([((0, 0, 16), np.array([[0, 0, 16]]))], (3, 0, 16))
+    later = CopyStep([((source, 0, 16), np.array([[0, at, 16]]))], (slot, at, at + 16))
     assert (first.joined(later) is not None) == joins
 
 

@@ -271,6 +271,13 @@ def test_streams(gpu: vc.Runtime) -> None:
     assert len({tuple(child) for child in [*children, first, second]}) == 5
 
 
+@pytest.mark.parametrize("size", [-1, (2, -3), (-2, -3)])
+@pytest.mark.parametrize("name", ["random", "normal", "poisson", "choice"])
+def test_sizes_are_not_negative(rng: vnp.random.Generator, name: str, size: Any) -> None:
+    with pytest.raises(ValueError, match="lengths of a shape are not negative"):
+        getattr(rng, name)(*((5,) if name == "choice" else ()), size=size)
+
+
 def test_results_go_where_out_says(gpu: vc.Runtime) -> None:
     one, other = (vnp.random.default_rng(1, device=gpu) for _ in range(2))
     out = gpu.zeros((3, 5))

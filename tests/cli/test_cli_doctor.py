@@ -383,3 +383,5 @@ def test_doctor_knows_all_variables() -> None:
     used = {name for text in texts for name in re.findall(r"\"(VKCOMPUTE_[A-Z_]+)\"", text)}
     known = {variable.subject for variable in checkup.variables(dict.fromkeys(used, "1")) if not variable.remedy}
     assert used - known == {"VKCOMPUTE_TEST_"}
+    page = (package.parent / "docs/installation.md").read_text(encoding="utf-8")
+    assert known - {"VKCOMPUTE_TEST_"} <= set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE))

@@ -13,7 +13,7 @@ from oracle import module
 
 import vkcompute as vc
 from vkcompute.errors import KernelError
-from vkcompute.jit.simulator.memory import ATOMIC, READ, WRITE, Access, AccessHistory
+from vkcompute.jit.simulator.memory import ATOMIC, READ, WRITE, Access, ElementAccesses
 
 # (workgroup, phase, invocation, kind) of accesses to one element; sorted, they come as a simulation has them
 _ACCESSES = st.lists(
@@ -34,7 +34,7 @@ def conflict(one: Any, other: Any) -> bool:
 @given(accesses=_ACCESSES)
 def test_few_accesses_stand_for_all(accesses: list[tuple[int, int, int, int]]) -> None:
     accesses = sorted(accesses, key=lambda each: each[:3])
-    touched, groups = AccessHistory(), [SimpleNamespace(synchronizes=False) for _ in range(3)]
+    touched, groups = ElementAccesses(), [SimpleNamespace(synchronizes=False) for _ in range(3)]
     who = {(g, i): SimpleNamespace(group=groups[g], n_fences=0) for g in range(3) for i in range(3)}
     for n, (group, phase, invocation, kind) in enumerate(accesses):
         access: Any = Access(who[group, invocation], phase, n, 1)  # type: ignore[arg-type]

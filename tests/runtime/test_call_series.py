@@ -18,7 +18,7 @@ from vkcompute import nn
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.compiled import call_plans, call_series
 from vkcompute.compiled.call_series import Series, barriers_between, in_series, layout_of
-from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Report, Step
+from vkcompute.compiled.call_steps import AllocateStep, CopyStep, FillStep, FreeStep, ReportStep, Step
 from vkcompute.core.command import RepeatedCommands
 
 pytestmark = pytest.mark.device_only
@@ -116,44 +116,48 @@ def test_commands_stay_single_where_the_driver_has_no_memory(gpu: vc.Runtime, mo
 @pytest.mark.pure
 def test_temporary_memory_is_used_again_once_it_is_free() -> None:
     """Of slots 2 to 5, one after the other from the former: 4 has the place of 2; 5 is a result, 6 is larger."""
-    fills: list[Step] = [Fill((at, 0, 8), 0) for at in range(7)]
+    fills: list[Step] = [FillStep((at, 0, 8), 0) for at in range(7)]
     steps = [
-        *[Allocate(2, 100), fills[2], Allocate(3, 100), fills[3], Free(2), Allocate(4, 100), fills[4]],
-        *[Free(3), Free(4), Allocate(5, 100), fills[5], Allocate(6, 300), fills[6], Free(6)],
+        *[AllocateStep(2, 100), fills[2], AllocateStep(3, 100), fills[3], FreeStep(2), AllocateStep(4, 100), fills[4]],
+        *[FreeStep(3), FreeStep(4), AllocateStep(5, 100), fills[5], AllocateStep(6, 300), fills[6], FreeStep(6)],
     ]
     layout = layout_of(steps, {5})
     assert layout.starts == {2: 0, 3: 256, 4: 0, 6: 512}
     assert layout.nbytes == 4096
     assert len(in_series(steps, 9, {5})) == 1
-    assert in_series([Allocate(2, 1 << 30), fills[2], fills[2], Free(2)], 9, {0})[1] is fills[2]
+    assert in_series([AllocateStep(2, 1 << 30), fills[2], fills[2], FreeStep(2)], 9, {0})[1] is fills[2]
 
 
 @pytest.mark.pure
 def test_barriers_are_where_a_step_depends_on_one_before() -> None:
     rows = np.array([[0, 0, 8]])
-    first, second = Fill((2, 0, 8), 0), Copy([((2, 0, 8), rows)], (3, 0, 8))
-    other, overwriting, beside = Fill((4, 0, 8), 1), Fill((2, 4, 8), 2), Fill((2, 0, 4), 2)
+    first, second = FillStep((2, 0, 8), 0), CopyStep([((2, 0, 8), rows)], (3, 0, 8))
+    other, overwriting, beside = FillStep((4, 0, 8), 1), FillStep((2, 4, 8), 2), FillStep((2, 0, 4), 2)
     assert barriers_between([first, other, second, beside]) == [False, False, True, True]
     assert barriers_between([first, second, overwriting, beside]) == [False, True, True, False]
-    assert barriers_between([first, second.moved({3: (2, 64)}), Fill((2, 64, 72), 1)]) == [False, True, True]
-    assert barriers_between([overwriting, Fill((2, 8, 12), 0), Fill((2, 0, 4), 1)], 2) == [False, True, True]
+    assert barriers_between([first, second.moved({3: (2, 64)}), FillStep((2, 64, 72), 1)]) == [False, True, True]
+    assert barriers_between([overwriting, FillStep((2, 8, 12), 0), FillStep((2, 0, 4), 1)], 2) == [False, True, True]
 
 
 @pytest.mark.pure
 def test_a_report_is_around_what_depends_on_it() -> None:
     """Slot 0 is an argument's, 1 is freed, 2 is a result. An error of the report is none of what does not need it."""
     rows = np.array([[0, 0, 8]])
-    reported, copy, fill = Fill((1, 0, 8), 0), Copy([((1, 0, 8), rows)], (2, 0, 8)), Fill((2, 0, 8), 0)
-    report = Report(3, 64, lambda words: None, [reported, reported])
-    allocated, freed = [Allocate(1, 8), Allocate(2, 8)], [Free(1)]
+    reported, copy, fill = FillStep((1, 0, 8), 0), CopyStep([((1, 0, 8), rows)], (2, 0, 8)), FillStep((2, 0, 8), 0)
+    report = ReportStep(3, 64, lambda words: None, [reported, reported])
+    allocated, freed = [AllocateStep(1, 8), AllocateStep(2, 8)], [FreeStep(1)]
     (around,) = in_series([*allocated, report, copy, *freed], 9, {0, 2})
-    assert type(around) is Report
+    assert type(around) is ReportStep
     assert [type(step) for step in around.steps] == [Series]
-    for others in ([fill, fill], [copy, fill], [copy, Copy([((1, 8, 16), rows)], (0, 0, 8))]):
+    for others in ([fill, fill], [copy, fill], [copy, CopyStep([((1, 8, 16), rows)], (0, 0, 8))]):
         steps = in_series([*allocated, report, *others, *freed], 9, {0, 2})
-        assert [type(step) for step in steps] == [Allocate, Allocate, Report, Series]
+        assert [type(step) for step in steps] == [AllocateStep, AllocateStep, ReportStep, Series]
     twice = in_series([*allocated, report, report, copy, *freed], 9, {0, 2})
-    assert [type(twice[0]), type(twice[0].steps[0]), type(twice[0].steps[0].steps[0])] == [Report, Report, Series]
+    assert [type(twice[0]), type(twice[0].steps[0]), type(twice[0].steps[0].steps[0])] == [
+        ReportStep,
+        ReportStep,
+        Series,
+    ]
 
 
 def test_a_series_that_fails_is_the_error_of_its_results(gpu: vc.Runtime) -> None:

@@ -22,7 +22,6 @@ from vkcompute.spirv.module import Module, scan
 
 pytestmark = pytest.mark.pure
 
-HEADER = struct.Struct("=5I")
 MAGIC = 0x07230203
 
 

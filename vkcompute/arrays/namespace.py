@@ -10,6 +10,7 @@ from vkcompute.arrays.expressions.launches import info as info
 from vkcompute.arrays.expressions.promotion import set_default_dtype as set_default_dtype
 from vkcompute.arrays.expressions.ufunc import clip as clip
 from vkcompute.arrays.expressions.ufunc import round as round
+from vkcompute.arrays.function_table import FUNCTIONS as _FUNCTIONS
 from vkcompute.arrays.functions import reductions as _reductions
 from vkcompute.arrays.functions.bits import packbits as packbits
 from vkcompute.arrays.functions.bits import unpackbits as unpackbits
@@ -105,7 +106,6 @@ from vkcompute.arrays.functions.standard import unique_inverse as unique_inverse
 from vkcompute.arrays.functions.standard import unique_values as unique_values
 from vkcompute.arrays.functions.standard import where as where
 from vkcompute.arrays.functions.ufunc_methods import function_of_elements as _function_of_elements
-from vkcompute.arrays.further_functions import FUNCTIONS as _FUNCTIONS
 from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
 from vkcompute.operations import public as _public
 from vkcompute.runtime.memory.array import Array as Array

@@ -29,16 +29,18 @@ def add_parser(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command. Returns 0 if nothing has failed."""
-    found = []
+    findings = []
     device_listing.cache_clear()
     for check in CHECKS:
         for finding in _outcomes(check):
-            found.append(finding)
+            findings.append(finding)
             if not args.json:
                 _write(finding)
-    n_failed = Counter(each.mark for each in found)[FAILED]
+    n_failed = Counter(finding.mark for finding in findings)[FAILED]
     if args.json:
-        terminal.write(json.dumps({"works": not n_failed, "findings": [asdict(each) for each in found]}, indent=2))
+        terminal.write(
+            json.dumps({"works": not n_failed, "findings": [asdict(finding) for finding in findings]}, indent=2)
+        )
     else:
         failed = f"{terminal.count(n_failed, 'check')} failed; the remedies are above."
         terminal.write(f"\n{failed if n_failed else 'Whew. That worked.'}")

@@ -79,8 +79,8 @@ def _page(device: str, form: str) -> Iterator[Record]:
         with Instance() as instance:
             devices = enumerate_devices(instance)
             if devices:
-                found = verdicts(devices, device or environment or None)
-                yield {"text": _json(found) if form == "json" else f"{_environment()}\n\n{_text(found)}"}
+                results = verdicts(devices, device or environment or None)
+                yield {"text": _json(results) if form == "json" else f"{_environment()}\n\n{_text(results)}"}
             choose(devices, device or None, environment=environment)  # raises NoDevice with the reasons
     except (VkComputeError, ValueError) as error:
         yield {"error": type(error).__name__, "message": str(error)}
@@ -90,7 +90,7 @@ def _json(verdicts: Verdicts) -> str:
     from vkcompute.core.instance import extensions, layers
 
     chosen = next((device.index for device, reasons in verdicts if not reasons), None)
-    found = {
+    page = {
         "vkcompute": __version__,
         "environment": environment(),
         "chosen": chosen,
@@ -98,7 +98,7 @@ def _json(verdicts: Verdicts) -> str:
         "instance_extensions": extensions(),
         "devices": [inventory(device) | {"not_chosen_because": reasons} for device, reasons in verdicts],
     }
-    return json.dumps(found, indent=2, allow_nan=False)
+    return json.dumps(page, indent=2, allow_nan=False)
 
 
 def inventory(device: PhysicalDevice) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def inventory(device: PhysicalDevice) -> dict[str, Any]:
 
     unfit = device.unfit()
     heaps, types = device.memory_heaps, device.memory_types
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "index": device.index,
         "name": device.name,
         "kind": device.kind,
@@ -127,15 +127,15 @@ def inventory(device: PhysicalDevice) -> dict[str, Any]:
         "memory_types": [asdict(kind) for kind in types],
     }
     if not unfit:
-        found["driver"] = device.driver
-        found["profile"] = device.profile.name
-        found["subgroup_size"] = device.subgroup_size
-        found["subgroup_operations"] = sorted(device.subgroup_operations)
-        found["matrix_products"] = [each._asdict() for each in device.matrix_products]
-        found["properties"] = plain(device.properties)
-        found["features"] = dict(sorted(device.features.items()))
-        found["quirks"] = asdict(quirks_of(device))
-    return found
+        record["driver"] = device.driver
+        record["profile"] = device.profile.name
+        record["subgroup_size"] = device.subgroup_size
+        record["subgroup_operations"] = sorted(device.subgroup_operations)
+        record["matrix_products"] = [product._asdict() for product in device.matrix_products]
+        record["properties"] = plain(device.properties)
+        record["features"] = dict(sorted(device.features.items()))
+        record["quirks"] = asdict(quirks_of(device))
+    return record
 
 
 def plain(value: Any, name: str = "") -> Any:
@@ -190,9 +190,9 @@ def _shape(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
     operations = [name.replace("_", " ") for name in sorted(device.subgroup_operations)]
     rows.append(("subgroup", terminal.with_commas([terminal.count(device.subgroup_size, "invocation"), *operations])))
     products = [
-        f"{each.rows} x {each.columns} x {each.inner} of {each.left} to {each.result}"
-        for each in device.matrix_products
-        if each.left == each.right and each.sums == each.result
+        f"{product.rows} x {product.columns} x {product.inner} of {product.left} to {product.result}"
+        for product in device.matrix_products
+        if product.left == product.right and product.sums == product.result
     ]
     return [*rows, *[("matrices", terminal.with_commas(products))] * bool(products)]
 
@@ -232,13 +232,13 @@ def _silent_limits(device: PhysicalDevice) -> list[tuple[str, str]]:
 def _abilities(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
     """Dtypes and features for kernels."""
     from vkcompute.core.features import ROBUST, WANTED
-    from vkcompute.dtypes import emulated, of_kernels
+    from vkcompute.dtypes import emulated_dtypes, kernel_dtypes
 
     features = sorted(name for name in WANTED | ROBUST if device.features.get(name))
     missing = sorted((WANTED | ROBUST).difference(features))
     return [
-        ("kernel types", of_kernels(device.features)),
-        ("emulated", emulated(device.features) or ["none of them"]),
+        ("kernel types", kernel_dtypes(device.features)),
+        ("emulated", emulated_dtypes(device.features) or ["none of them"]),
         ("features", features),
         ("lacks", missing or ["none that vkcompute uses"]),
     ]

@@ -107,7 +107,7 @@ def devices() -> list[Record]:
     """Returns the layers, then the devices with the reasons against those that are not chosen."""
     from vkcompute.core.instance import Instance, layers
     from vkcompute.core.physical import enumerate_devices, verdicts
-    from vkcompute.dtypes import emulated
+    from vkcompute.dtypes import emulated_dtypes
 
     wanted = os.environ.get("VKCOMPUTE_DEVICE") or None
     with Instance() as instance:
@@ -121,7 +121,7 @@ def devices() -> list[Record]:
                 "vulkan": ".".join(map(str, device.api_version)),
                 "reasons": reasons,
                 "lacks": [] if device.unfit() else _lacking(device.features),
-                "emulated": [] if device.unfit() else emulated(device.features),
+                "emulated": [] if device.unfit() else emulated_dtypes(device.features),
             }
             for device, reasons in verdicts(enumerate_devices(instance), wanted)
         ]
@@ -130,9 +130,9 @@ def devices() -> list[Record]:
 
 def _lacking(features: dict[str, bool]) -> list[str]:
     """Returns the dtypes that kernels cannot take."""
-    from vkcompute.dtypes import TABLE, of_kernels
+    from vkcompute.dtypes import TABLE, kernel_dtypes
 
-    return [row.name for row in TABLE if row.name not in of_kernels(features)]
+    return [row.name for row in TABLE if row.name not in kernel_dtypes(features)]
 
 
 def computations(index: str) -> Iterator[Record]:

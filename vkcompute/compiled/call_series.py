@@ -11,7 +11,19 @@ from operator import methodcaller
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from vkcompute.compiled.call_steps import Allocate, Command, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
+from vkcompute.compiled.call_steps import (
+    AllocateStep,
+    CallBuffers,
+    Command,
+    ConstantStep,
+    CopyStep,
+    FillStep,
+    FreeStep,
+    LaunchStep,
+    Part,
+    ReportStep,
+    Step,
+)
 from vkcompute.core.buffer import PADDING
 from vkcompute.core.command import CommandPool, RepeatedCommands
 from vkcompute.errors import OutOfDeviceMemory
@@ -28,8 +40,8 @@ _FIRST_REPEATED = 3
 _MOST_REPEATED = 512
 """Series of a runtime that are one command: drivers have memory for each."""
 _MOST_REGIONS = 256  # of copies whose commands are kept for other calls
-_MEMBERS = Allocate, Copy, Fill, Free, Keep, Launch
-_WORK = Copy, Fill, Launch
+_MEMBERS = AllocateStep, CopyStep, FillStep, FreeStep, ConstantStep, LaunchStep
+_WORK = CopyStep, FillStep, LaunchStep
 _BARRIER = methodcaller("barrier"), ()
 
 
@@ -60,7 +72,7 @@ class _Commands:
 
     def __init__(self, commands: Sequence[Command], work: Sequence[Any], kept: Sequence[Any]) -> None:
         self.commands, self._kept, self._n_launches = commands, kept, 0
-        self.costs = [step.cost for step in work if type(step) is Launch and step.cost is not NOTHING]
+        self.costs = [step.cost for step in work if type(step) is LaunchStep and step.cost is not NOTHING]
         self.n_tasks, self.nbytes_copied = len(work), sum([step.nbytes for step in work])
         self.repeated: RepeatedCommands | None = None
 
@@ -96,14 +108,16 @@ class Series:
 
     def __init__(self, steps: Sequence[Step], slot: int, layout: Layout) -> None:
         self._steps = steps
-        sizes = {step.slot: step.nbytes for step in steps if type(step) is Allocate and step.slot not in layout.starts}
+        sizes = {
+            step.slot: step.nbytes for step in steps if type(step) is AllocateStep and step.slot not in layout.starts
+        }
         if layout.nbytes:
             sizes[slot] = layout.nbytes
         self._allocated = [*sizes.items()]
-        self._constants = [(step.slot, step.buffer) for step in steps if type(step) is Keep]
+        self._constants = [(step.slot, step.buffer) for step in steps if type(step) is ConstantStep]
         moved = {at: (slot, start) for at, start in layout.starts.items()}
         self._work = [step.moved(moved) for step in steps if isinstance(step, _WORK)]
-        self._freed = [step.slot for step in steps if type(step) is Free and step.slot not in moved]
+        self._freed = [step.slot for step in steps if type(step) is FreeStep and step.slot not in moved]
         if layout.nbytes:
             self._freed.append(slot)
         self.written = [at for step in steps for at in getattr(step, "written", ())]
@@ -114,7 +128,7 @@ class Series:
         self._writes = own + writes
         self._slots = sorted({at for at, _, _ in (*own, *written, *read)})
 
-    def run(self, memory: Memory) -> None:
+    def run(self, memory: CallBuffers) -> None:
         """Runs the steps."""
         scheduler = memory.runtime.scheduler
         if scheduler.tracers or scheduler.profile is not None or scheduler.moves or not self._launch(memory):
@@ -123,7 +137,7 @@ class Series:
             for step in self._steps:
                 step.run(memory)
 
-    def _launch(self, memory: Memory) -> bool:
+    def _launch(self, memory: CallBuffers) -> bool:
         """Launches the task; returns False if the steps are to run one by one."""
         buffers, bases, runtime = memory.buffers, memory.bases, memory.runtime
         allocate = runtime.device.result_buffer
@@ -150,7 +164,7 @@ class Series:
             buffers[at] = None
         return True
 
-    def _commands(self, memory: Memory, key: tuple[Any, ...]) -> _Commands | None:
+    def _commands(self, memory: CallBuffers, key: tuple[Any, ...]) -> _Commands | None:
         """Returns the commands for the addresses of the buffers; None if buffers move."""
         runtime = memory.runtime
         with runtime.scheduler.device.lock:
@@ -163,7 +177,7 @@ class Series:
                     commands.append(_BARRIER)
                 commands += work.commands(memory, kept)
             made = _Commands(commands, self._work, kept)
-            if sum([work.n_regions for work in self._work if type(work) is Copy]) <= _MOST_REGIONS:
+            if sum([work.n_regions for work in self._work if type(work) is CopyStep]) <= _MOST_REGIONS:
                 runtime.plans[key] = made
             return made
 
@@ -175,32 +189,32 @@ def in_series(steps: Sequence[Step], slot: int, kept: Set[int]) -> list[Step]:
         slot: a free one, for temporary memory.
         kept: slots of the arguments' memory, and of results; what is allocated for others is temporary.
     """
-    reports = [step for step in steps if type(step) is Report]
+    reports = [step for step in steps if type(step) is ReportStep]
     every = [inner for step in steps for inner in _inside(step)]
-    is_flat = not any(type(step) is Report for step in every)
+    is_flat = not any(type(step) is ReportStep for step in every)
     if reports and is_flat and all(_is_needed(report, steps, kept) for report in reports):
         result = _joined(every, slot, kept)
         for report in reversed(reports):
             result = [report.with_steps(result)]
         return result
     result = []
-    groups = [[*group] for _, group in groupby(steps, lambda step: step if type(step) is Report else None)]
+    groups = [[*group] for _, group in groupby(steps, lambda step: step if type(step) is ReportStep else None)]
     for group in groups:
         others = {at for other in groups if other is not group for step in other for at in _accessed(step)}
         first = group[0]
-        joined = _joined(first.steps if type(first) is Report else group, slot, kept | others)
-        result += [first.with_steps(joined)] if type(first) is Report else joined
+        joined = _joined(first.steps if type(first) is ReportStep else group, slot, kept | others)
+        result += [first.with_steps(joined)] if type(first) is ReportStep else joined
     return result
 
 
 def _inside(step: Step) -> Sequence[Step]:
     """Returns the steps of a report; any other step itself."""
-    return step.steps if type(step) is Report else (step,)
+    return step.steps if type(step) is ReportStep else (step,)
 
 
 def _accessed(step: Step) -> set[int]:
     """Returns the slots that a step accesses or frees, or those in it."""
-    slots = {inner.slot for inner in _inside(step) if type(inner) is Free}
+    slots = {inner.slot for inner in _inside(step) if type(inner) is FreeStep}
     return slots | {part[0] for x in _inside(step) if isinstance(x, _WORK) for part in (*x.writes, *x.reads)}
 
 
@@ -213,14 +227,14 @@ def _joined(steps: Sequence[Step], slot: int, kept: Set[int]) -> list[Step]:
     return [Series(steps, slot, layout)]
 
 
-def _is_needed(report: Report, steps: Sequence[Step], kept: Set[int]) -> bool:
+def _is_needed(report: ReportStep, steps: Sequence[Step], kept: Set[int]) -> bool:
     """True if all that is written to slots that are kept is computed from what the steps of a report write.
 
     Then what fails for the report's error is the same if it is around all steps.
     """
     reported: list[Part] = []
     for step in steps:
-        for work in step.steps if type(step) is Report else (step,):
+        for work in step.steps if type(step) is ReportStep else (step,):
             if not isinstance(work, _WORK):
                 continue
             if step is report or any(_overlap(part, other) for part in work.reads for other in reported):
@@ -246,13 +260,13 @@ def layout_of(steps: Sequence[Step], kept: Set[int]) -> Layout:
     unused: dict[int, list[int]] = {}
     end = 0
     for step in steps:
-        if type(step) is Allocate and step.slot not in kept:
+        if type(step) is AllocateStep and step.slot not in kept:
             sizes[step.slot] = nbytes = -(-max(step.nbytes, 1) // _ALIGNMENT) * _ALIGNMENT
             if unused.get(nbytes):
                 starts[step.slot] = unused[nbytes].pop()
             else:
                 starts[step.slot], end = end, end + nbytes
-        elif type(step) is Free and step.slot in sizes:
+        elif type(step) is FreeStep and step.slot in sizes:
             unused.setdefault(sizes[step.slot], []).append(starts[step.slot])
     return Layout(starts, max(_LEAST_TEMPORARY, 1 << (end - 1).bit_length()) if end else 0)
 

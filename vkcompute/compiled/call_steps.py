@@ -16,7 +16,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.command import Recorder
 from vkcompute.core.descriptors import DescriptorSets
 from vkcompute.deferred_calls import waiting
-from vkcompute.dtypes import letter
+from vkcompute.dtypes import type_code
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling import task as tasks
@@ -30,7 +30,7 @@ Command = tuple[Callable[..., None], tuple[Any, ...]]
 _BUFFER, _OFFSET = attrgetter("_buffer"), attrgetter("_offset")
 
 
-class Memory:
+class CallBuffers:
     """The buffers of one call.
 
     Args:
@@ -62,7 +62,7 @@ class Memory:
         return self.buffers[at], base + start, base + stop
 
 
-class View(NamedTuple):
+class SlotArray(NamedTuple):
     """An array on a slot.
 
     Attributes:
@@ -80,7 +80,7 @@ class View(NamedTuple):
     is_whole: bool
     extent: tuple[int, int] | None = None
 
-    def array(self, memory: Memory) -> Array:
+    def array(self, memory: CallBuffers) -> Array:
         """Returns the array of a repeated call."""
         slot, start, shape, strides, dtype, nbytes, is_whole, extent = self
         runtime, buffer = memory.runtime, memory.buffers[slot]
@@ -88,7 +88,7 @@ class View(NamedTuple):
             return Array.whole(runtime, buffer, shape, dtype, nbytes)
         offset = memory.bases[slot] + start
         if extent is not None:
-            return Array.strided(runtime, buffer, offset, (shape, strides, dtype, letter(dtype)), extent)
+            return Array.strided(runtime, buffer, offset, (shape, strides, dtype, type_code(dtype)), extent)
         return Array(runtime, buffer, offset, shape, strides, dtype)
 
 
@@ -102,11 +102,11 @@ def moved(part: Part, relocations: Mapping[int, tuple[int, int]]) -> Part:
 class Step(Protocol):
     """A step of a call."""
 
-    def run(self, memory: Memory) -> None:
+    def run(self, memory: CallBuffers) -> None:
         """Runs the step on the memory of a call."""
 
 
-class Allocate:
+class AllocateStep:
     """Allocates the buffer of a slot, for results of launches."""
 
     __slots__ = ("nbytes", "slot")
@@ -114,7 +114,7 @@ class Allocate:
     def __init__(self, slot: int, nbytes: int) -> None:
         self.slot, self.nbytes = slot, nbytes
 
-    def run(self, memory: Memory) -> None:
+    def run(self, memory: CallBuffers) -> None:
         """Allocates."""
         runtime = memory.runtime
         memory.buffers[self.slot] = buffer = runtime.device.result_buffer(self.nbytes)
@@ -122,7 +122,7 @@ class Allocate:
             tracer.allocated(buffer)
 
 
-class Free:
+class FreeStep:
     """Drops the buffer of a slot after its last use."""
 
     __slots__ = ("slot",)
@@ -130,12 +130,12 @@ class Free:
     def __init__(self, slot: int) -> None:
         self.slot = slot
 
-    def run(self, memory: Memory) -> None:
+    def run(self, memory: CallBuffers) -> None:
         """Drops the buffer."""
         memory.buffers[self.slot] = None
 
 
-class Keep:
+class ConstantStep:
     """Puts a buffer whose content is the same in all calls into a slot."""
 
     __slots__ = ("buffer", "slot")
@@ -143,12 +143,12 @@ class Keep:
     def __init__(self, slot: int, buffer: Buffer) -> None:
         self.slot, self.buffer = slot, buffer
 
-    def run(self, memory: Memory) -> None:
+    def run(self, memory: CallBuffers) -> None:
         """Sets the slot."""
         memory.buffers[self.slot] = self.buffer
 
 
-class Launch:
+class LaunchStep:
     """Launches a kernel, with the same push constants and grid.
 
     Args:
@@ -177,27 +177,27 @@ class Launch:
         self._spans, self._n_writes = [*writes, *reads], len(writes)
         self.written = [at for at, _, _ in writes]
 
-    def moved(self, relocations: Mapping[int, tuple[int, int]]) -> Launch:
+    def moved(self, relocations: Mapping[int, tuple[int, int]]) -> LaunchStep:
         """Returns the launch with parts moved to other slots: see `moved`."""
         writes, reads = ([moved(part, relocations) for part in parts] for parts in (self.writes, self.reads))
         bound = [(*moved(part, relocations)[:2], part[2]) for part in self._bound]
-        return Launch(self._kernel, self.cost, (*self._program, None, *self._rest), writes, reads, bound)
+        return LaunchStep(self._kernel, self.cost, (*self._program, None, *self._rest), writes, reads, bound)
 
-    def run(self, memory: Memory) -> None:
+    def run(self, memory: CallBuffers) -> None:
         """Launches the kernel."""
         command, sets, spans = self._command(memory)
-        keep, n_writes = (self._kernel, sets, self.cost, ()), self._n_writes
+        launched, n_writes = (self._kernel, sets, self.cost, ()), self._n_writes
         scheduler = memory.runtime.scheduler
         enqueue = scheduler.enqueue_locked if memory.is_locked else scheduler.enqueue
-        enqueue(command, spans[:n_writes], spans[n_writes:], None, keep)
+        enqueue(command, spans[:n_writes], spans[n_writes:], None, launched)
 
-    def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
+    def commands(self, memory: CallBuffers, kept: list[Any]) -> list[Command]:
         """Returns the commands for the addresses of the buffers, and appends what these need. Requires the lock."""
         command, sets, _ = self._command(memory)
         kept += self._kernel, sets
         return [(Recorder.dispatch, command)]
 
-    def _command(self, memory: Memory) -> tuple[tuple[Any, ...], DescriptorSets, list[Range]]:
+    def _command(self, memory: CallBuffers) -> tuple[tuple[Any, ...], DescriptorSets, list[Range]]:
         """Returns the command with its descriptor sets, and the ranges that it writes and reads."""
         buffers, bases = memory.buffers, memory.bases
         spans = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._spans]
@@ -207,7 +207,7 @@ class Launch:
             sets = self._sets(memory, spans, key)
         return (*self._program, sets.handles, *self._rest), sets, spans
 
-    def _sets(self, memory: Memory, spans: Sequence[Range], key: tuple[Any, ...]) -> DescriptorSets:
+    def _sets(self, memory: CallBuffers, spans: Sequence[Range], key: tuple[Any, ...]) -> DescriptorSets:
         """Makes the descriptor sets for the addresses of the buffers, and keeps them."""
         runtime = memory.runtime
         with runtime.scheduler.device.lock:
@@ -219,7 +219,7 @@ class Launch:
             return sets
 
 
-def _enqueue(memory: Memory, target: Range, sources: Sequence[Range], make: Callable[[], tasks.Task]) -> None:
+def _enqueue(memory: CallBuffers, target: Range, sources: Sequence[Range], make: Callable[[], tasks.Task]) -> None:
     """Launches the task of `make()`, which may read the addresses of these buffers: none moves until it is enqueued."""
     scheduler = memory.runtime.scheduler
     with scheduler.device.lock:
@@ -232,7 +232,7 @@ def _enqueue(memory: Memory, target: Range, sources: Sequence[Range], make: Call
         scheduler.unlocked()
 
 
-class Fill:
+class FillStep:
     """Fills a part with a 32-bit word."""
 
     __slots__ = ("_part", "_word", "nbytes", "reads", "writes", "written")
@@ -241,22 +241,22 @@ class Fill:
         self._part, self._word, self.written = part, word, [part[0]]
         self.writes, self.reads, self.nbytes = [part], list[Part](), part[2] - part[1]
 
-    def moved(self, relocations: Mapping[int, tuple[int, int]]) -> Fill:
+    def moved(self, relocations: Mapping[int, tuple[int, int]]) -> FillStep:
         """Returns the fill of a part of another slot: see `moved`."""
-        return Fill(moved(self._part, relocations), self._word)
+        return FillStep(moved(self._part, relocations), self._word)
 
-    def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
-        """Returns the commands, as those of `Launch`."""
+    def commands(self, memory: CallBuffers, kept: list[Any]) -> list[Command]:
+        """Returns the commands, as those of `LaunchStep`."""
         buffer, start, stop = memory.range(self._part)
         return [(Recorder.fill, (buffer.block.handle, buffer.offset + start, stop - start, self._word))]
 
-    def run(self, memory: Memory) -> None:
+    def run(self, memory: CallBuffers) -> None:
         """Fills the bytes."""
         target = memory.range(self._part)
         _enqueue(memory, target, (), partial(tasks.Fill, target, self._word))
 
 
-class Copy:
+class CopyStep:
     """Copies to the bytes of a part.
 
     Args:
@@ -273,16 +273,16 @@ class Copy:
         leaves_gaps = sum([int(table[:, 2].sum()) for table in self._tables]) != self.nbytes
         self.reads = [*self._sources, target] if leaves_gaps else self._sources  # as by `bytes_read`
 
-    def moved(self, relocations: Mapping[int, tuple[int, int]]) -> Copy:
+    def moved(self, relocations: Mapping[int, tuple[int, int]]) -> CopyStep:
         """Returns the copy with parts moved to other slots: see `moved`."""
         sources = []
         for part, table in zip(self._sources, self._tables, strict=True):
             distances = [relocations.get(slot, (slot, 0))[1] for slot in (part[0], self._target[0])]
             sources.append((moved(part, relocations), table + np.array((*distances, 0))))
-        return Copy(sources, moved(self._target, relocations))
+        return CopyStep(sources, moved(self._target, relocations))
 
-    def commands(self, memory: Memory, kept: list[Any]) -> list[Command]:
-        """Returns the commands, as those of `Launch`."""
+    def commands(self, memory: CallBuffers, kept: list[Any]) -> list[Command]:
+        """Returns the commands, as those of `LaunchStep`."""
         target, sources = memory.range(self._target), [memory.range(part) for part in self._sources]
         parts, goal = self._task(memory, target, sources).parts, target[0].block.handle
         return [(Recorder.copy, (source[0].block.handle, goal, regions, n)) for source, regions, n in parts]
@@ -292,7 +292,7 @@ class Copy:
         """The number of regions."""
         return sum(map(len, self._tables))
 
-    def joined(self, later: Copy) -> Copy | None:
+    def joined(self, later: CopyStep) -> CopyStep | None:
         """Returns both as one copy; None if these have an order: both write some bytes, or one reads what is written.
 
         The target is memory of the call's own.
@@ -306,14 +306,14 @@ class Copy:
         regions = regions[np.argsort(regions[:, 1], kind="stable")]
         if (regions[1:, 1] < regions[:-1, 1] + regions[:-1, 2]).any():
             return None
-        return Copy([*zip(parts, tables, strict=True)], (slot, min(start, later_start), max(stop, later_stop)))
+        return CopyStep([*zip(parts, tables, strict=True)], (slot, min(start, later_start), max(stop, later_stop)))
 
-    def run(self, memory: Memory) -> None:
+    def run(self, memory: CallBuffers) -> None:
         """Copies the bytes."""
         target, sources = memory.range(self._target), [memory.range(part) for part in self._sources]
         _enqueue(memory, target, sources, partial(self._task, memory, target, sources))
 
-    def _task(self, memory: Memory, target: Range, sources: Sequence[Range]) -> tasks.Copy:
+    def _task(self, memory: CallBuffers, target: Range, sources: Sequence[Range]) -> tasks.Copy:
         """Returns the task for the addresses of the buffers. Requires the device's lock."""
         bases, goal = memory.bases, target[0].offset + memory.bases[self._target[0]]
         parts = []
@@ -323,7 +323,7 @@ class Copy:
         return tasks.Copy(parts, target)
 
 
-class Report:
+class ReportStep:
     """Runs steps that report to a buffer, which the host reads on completion.
 
     Args:
@@ -339,11 +339,11 @@ class Report:
         self._slot, self._n_words, self._read, self.steps = slot, n_words, read, steps
         self.written = [at for step in steps for at in getattr(step, "written", ())]
 
-    def with_steps(self, steps: Sequence[Step]) -> Report:
+    def with_steps(self, steps: Sequence[Step]) -> ReportStep:
         """Returns the same for other steps."""
-        return Report(self._slot, self._n_words, self._read, steps)
+        return ReportStep(self._slot, self._n_words, self._read, steps)
 
-    def run(self, memory: Memory) -> None:
+    def run(self, memory: CallBuffers) -> None:
         """Runs the steps, and registers the callback."""
 
         def launch(buffer: Array) -> None:

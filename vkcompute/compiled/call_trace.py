@@ -10,7 +10,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 from vkcompute.compiled.call_series import in_series
-from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Part, Report, Step, View
+from vkcompute.compiled.call_steps import (
+    AllocateStep,
+    ConstantStep,
+    CopyStep,
+    FillStep,
+    FreeStep,
+    LaunchStep,
+    Part,
+    ReportStep,
+    SlotArray,
+    Step,
+)
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory.array import Array
@@ -70,9 +81,11 @@ class CallTrace:
 
     # -- the notes of a `Tracer` --------------------------------------------------------------------------------------
 
-    def dispatched(self, command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Any) -> None:
+    def dispatched(
+        self, command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], launched: Any
+    ) -> None:
         """Notes a launch."""
-        kernel, sets, cost, args = keep
+        kernel, sets, cost, args = launched
         if self._ignores():
             return
         try:
@@ -84,7 +97,7 @@ class CallTrace:
             # Results of a pack are copied elsewhere: these ranges follow those of the bindings.
             starts = {**dict(zip(kernel.reads, read, strict=True)), **dict(zip(kernel.writes, written, strict=False))}
             bound = _bound(starts, [nbytes for _, nbytes in sets.ranges])
-            self._add(Launch(kernel, cost, command, written, read, bound))
+            self._add(LaunchStep(kernel, cost, command, written, read, bound))
         except _RefusedError as error:
             self.refuse(str(error))
 
@@ -94,7 +107,7 @@ class CallTrace:
             return
         try:
             if type(task) is tasks.Fill:
-                self._add(Fill(self._part(task.writes[0]), task.word))
+                self._add(FillStep(self._part(task.writes[0]), task.word))
             elif type(task) is tasks.Copy:
                 self._add_copy(self._copy(task))
             else:
@@ -107,26 +120,26 @@ class CallTrace:
         if self._ignores():
             return
         slot = self._new_slot(buffer)
-        self._add(Allocate(slot, buffer.used_bytes))
+        self._add(AllocateStep(slot, buffer.used_bytes))
         self._references.append(weakref.ref(buffer, partial(self._freed, id(buffer), slot)))
 
     def _freed(self, key: int, slot: int, _: object) -> None:
         if self._slots.get(key) == slot:
             del self._slots[key]
-            self.steps.append(Free(slot))
+            self.steps.append(FreeStep(slot))
 
     def uploaded(self, buffer: Buffer, offset: int, nbytes: int) -> None:
         """Notes a write by the host to the whole of a new small buffer, whose content all calls have in common."""
         if self._ignores():
             return
         slot = self._slots.get(id(buffer), -1)
-        is_new = any(type(step) is Allocate and step.slot == slot for step in self.steps)
+        is_new = any(type(step) is AllocateStep and step.slot == slot for step in self.steps)
         if not is_new or (offset, nbytes) != (0, buffer.used_bytes) or nbytes > _MOST_KEPT_BYTES:
             self.refuse("the host writes to an array")
             return
         self._forget_allocation(slot)
         self._kept[slot] = buffer
-        self._add(Keep(slot, buffer))
+        self._add(ConstantStep(slot, buffer))
 
     def refuse(self, reason: str) -> None:
         """Notes that the call cannot be repeated."""
@@ -175,7 +188,7 @@ class CallTrace:
         finally:
             self._slots.pop(id(buffer), None)
         inner, self.steps = self.steps, before
-        self._add(Report(slot, n_words, read, inner))
+        self._add(ReportStep(slot, n_words, read, inner))
         return result
 
     # -- the end of a trace -------------------------------------------------------------------------------------------
@@ -191,7 +204,7 @@ class CallTrace:
             self.refuse("it writes to constants")
         self.n_slots += 1  # for temporary memory
 
-    def series(self, results: Iterable[View | None]) -> list[Step]:
+    def series(self, results: Iterable[SlotArray | None]) -> list[Step]:
         """Returns the steps as series: what is allocated for other memory than that of results is temporary."""
         kept = {*range(len(self._arrays)), *[view.slot for view in results if view is not None]}
         return in_series(self.steps, self.n_slots - 1, kept)
@@ -200,7 +213,7 @@ class CallTrace:
         """Ends the notes of buffers that are freed."""
         self._references.clear()
 
-    def view(self, array: Array) -> View | None:
+    def view(self, array: Array) -> SlotArray | None:
         """Returns an array in memory as one on a slot; None for memory of others. An operand may be a constant."""
         slot = self._slots.get(id(array.buffer))
         if slot is None:
@@ -209,18 +222,20 @@ class CallTrace:
         is_whole = array.contiguous and not start and self.is_own(slot)
         _, first, stop = array.span
         extent = None if array.contiguous else (first - array.offset, stop - array.offset)
-        return View(slot, start, array.shape, array.strides, array.dtype, array.nbytes, is_whole, extent)
+        return SlotArray(slot, start, array.shape, array.strides, array.dtype, array.nbytes, is_whole, extent)
 
-    def copied(self, view: View, constant: Buffer) -> View:
+    def copied(self, view: SlotArray, constant: Buffer) -> SlotArray:
         """Returns a constant as an array that each call makes: a copy of a buffer with the same content.
 
         The caller may change the array that the traced call has made.
         """
         self._kept[view.slot] = constant
-        self.steps = [Keep(x.slot, constant) if type(x) is Keep and x.slot == view.slot else x for x in self.steps]
+        self.steps = [
+            ConstantStep(x.slot, constant) if type(x) is ConstantStep and x.slot == view.slot else x for x in self.steps
+        ]
         slot, self.n_slots = self.n_slots - 1, self.n_slots + 1  # before that for temporary memory
         part, rows = (view.slot, 0, view.nbytes), np.array([(0, 0, view.nbytes)])
-        self.steps += [Allocate(slot, view.nbytes), Copy([(part, rows)], (slot, 0, view.nbytes))]
+        self.steps += [AllocateStep(slot, view.nbytes), CopyStep([(part, rows)], (slot, 0, view.nbytes))]
         return view._replace(slot=slot, start=0, is_whole=True)
 
     def is_own(self, slot: int) -> bool:
@@ -241,15 +256,15 @@ class CallTrace:
 
     def _forget_allocation(self, slot: int) -> None:
         """Removes the allocation of a buffer that calls do not make anew."""
-        self.steps = [step for step in self.steps if not (type(step) is Allocate and step.slot == slot)]
+        self.steps = [step for step in self.steps if not (type(step) is AllocateStep and step.slot == slot)]
 
     def _add(self, step: Step) -> None:
         self.steps.append(step)
 
-    def _add_copy(self, copy: Copy) -> None:
+    def _add_copy(self, copy: CopyStep) -> None:
         """Adds a copy, as one with that before if they need no order."""
         before = self.steps[-1] if self.steps else None
-        if type(before) is Copy and self.is_own(copy.written[0]) and (both := before.joined(copy)) is not None:
+        if type(before) is CopyStep and self.is_own(copy.written[0]) and (both := before.joined(copy)) is not None:
             self.steps[-1] = both
         else:
             self._add(copy)
@@ -270,7 +285,7 @@ class CallTrace:
         base = self._base(slot)
         return slot, start - base, stop - base
 
-    def _copy(self, task: tasks.Copy) -> Copy:
+    def _copy(self, task: tasks.Copy) -> CopyStep:
         goal, target = task.writes[0], self._part(task.writes[0])
         sources = []
         for source, regions, n in task.parts:
@@ -279,7 +294,7 @@ class CallTrace:
             table[:, 0] -= source[0].offset + self._base(part[0])
             table[:, 1] -= goal[0].offset + self._base(target[0])
             sources.append((part, table))
-        return Copy(sources, target)
+        return CopyStep(sources, target)
 
 
 def _bound(starts: Mapping[int, Part], lengths: Sequence[int]) -> list[Part]:

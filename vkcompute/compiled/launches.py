@@ -166,8 +166,8 @@ class Loaded(NamedTuple):
         runtime = runtime_of(self.kernel)
         extents = pushes[len(order.numbers) :]
         runtime.plans[key] = Plan(self.specialization, order, args, extents, made, self.loops)
-        command, writes, reads, keep = made
-        return runtime.scheduler.dispatch(command, writes, reads, queue, keep)
+        command, writes, reads, launched = made
+        return runtime.scheduler.dispatch(command, writes, reads, queue, launched)
 
     def _repeatable(self, arrays: Sequence[Array], pushes: Sequence[Any], grid: Sequence[int] | None) -> Launch | None:
         """Prepares a launch that a plan repeats; None if none can."""

@@ -35,7 +35,7 @@ class Plan:
     It refers weakly to the kernel and its specialization: a plan keeps neither of them, nor captured objects, alive.
 
     Attributes:
-        found: a weak reference to the specialization.
+        specialization: a weak reference to the specialization.
         single: that of the specialization.
     """
 
@@ -56,8 +56,8 @@ class Plan:
         "_prepare",
         "_sets",
         "_values",
-        "found",
         "single",
+        "specialization",
     )  # fmt: skip
 
     def __init__(
@@ -81,7 +81,8 @@ class Plan:
         n_ranges, n_bound = len(writes_at + reads_at), len(kernel.writes + kernel.reads)
         self._binds_more, self._binds_twice = kernel.binds_more, n_ranges < n_bound
         self._arrays, self._values = _picker(arrays), _picker(order.numbers)
-        self._extents, self.found, self.single = extents, weakref.ref(specialization), specialization.single
+        self.specialization, self.single = weakref.ref(specialization), specialization.single
+        self._extents = extents
         self._constant = command if not order.numbers and loops is None else None
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
@@ -98,7 +99,7 @@ class Plan:
         Args:
             is_locked: True for a caller who has the device's lock, as for `Scheduler.enqueue_locked`.
         """
-        kernel, specialization = self._kernel(), self.found()
+        kernel, specialization = self._kernel(), self.specialization()
         if kernel is None or specialization is None or (scheduler := kernel.runtime.scheduler).recordings:
             return None
         try:
@@ -117,9 +118,9 @@ class Plan:
         else:
             spans, n_written = [array.span for array in self._accessed(args)], self._n_written
             writes, reads = spans[:n_written], spans[n_written:]
-        keep = kernel, self._sets, self._cost, bound if self._binds_twice else ()
+        launched = kernel, self._sets, self._cost, bound if self._binds_twice else ()
         enqueue = scheduler.enqueue_locked if is_locked else scheduler.enqueue
-        return enqueue(command, writes, reads, queue, keep)
+        return enqueue(command, writes, reads, queue, launched)
 
     def _commanded(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
         """Returns the command with the numbers among the arguments; None if they do not suit the kernel."""

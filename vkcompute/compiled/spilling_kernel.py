@@ -15,7 +15,13 @@ from vkcompute.ir import ArrayBindings, Pack, Split
 from vkcompute.runtime.graphs.aliasing import is_input
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.graphs.results import temporary
-from vkcompute.runtime.launching.arguments import binding_slack, first_index, needs_strides, require_same_runtime
+from vkcompute.runtime.launching.arguments import (
+    MAX_BINDING_SLACK,
+    binding_slack,
+    first_index,
+    needs_strides,
+    require_same_runtime,
+)
 from vkcompute.runtime.launching.kernel import Kernel, on_memory
 from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.push_constants import PushConstants
@@ -41,9 +47,6 @@ from vkcompute.spirv.interface import InterfaceBlock
 
 _ALIGN = 64
 """Of the members of a pack, in bytes. Kernels that load whole vectors may read up to the next member."""
-
-_MAX_SLACK = 256
-"""The largest alignment of bindings, in bytes."""
 
 
 class SpillingKernel:
@@ -154,8 +157,8 @@ class SpillingKernel:
         scheduler = self.runtime.scheduler
         if not targets or scheduler.recording() is not None:
             return self._kernel(*args, grid=grid, queue=queue)
-        command, writes, reads, keep = self._kernel.launch(args, {}, grid)
-        return scheduler.dispatch(command, [*writes, *targets], reads, queue, keep)
+        command, writes, reads, launched = self._kernel.launch(args, {}, grid)
+        return scheduler.dispatch(command, [*writes, *targets], reads, queue, launched)
 
     def _filled(self, pack: Pack, arrays: Sequence[Array]) -> _Shared | _Filled:
         """Returns what is bound for a pack."""
@@ -254,7 +257,7 @@ def splits_of(runtime: Runtime, args: Sequence[Any]) -> tuple[Split, ...]:
         ValueError: the elements of a view are too far apart for indices of 32 bits.
     """
     most, arrays = runtime.device.max_binding_bytes, [arg for arg in args if type(arg) is Array]
-    large = [(at, array) for at, array in enumerate(arrays) if array.span[2] - array.span[1] + _MAX_SLACK > most]
+    large = [(at, array) for at, array in enumerate(arrays) if array.span[2] - array.span[1] + MAX_BINDING_SLACK > most]
     sized = [
         (at, scalar_of(array.dtype).itemsize, array.span[2] - array.span[1] + _slack(array)) for at, array in large
     ]
@@ -280,7 +283,7 @@ def together_of(runtime: Runtime, bindings: ArrayBindings | None, args: Sequence
         if array.size and not is_input(array.buffer):
             buffers.setdefault(id(array.buffer), []).append(at)
     groups = [tuple(group) for group in buffers.values() if len(group) > 1]
-    most = runtime.device.max_binding_bytes - _MAX_SLACK
+    most = runtime.device.max_binding_bytes - MAX_BINDING_SLACK
     return tuple([group for group in groups if _nbytes_spanned([arrays[at] for at in group]) <= most])
 
 

@@ -22,7 +22,7 @@ from distributed.worker import Worker
 from vkcompute.core.features import DISABLED
 from vkcompute.dask.results import arrays_in, launch
 from vkcompute.dask.store import DeviceStore
-from vkcompute.dtypes import of_kernels
+from vkcompute.dtypes import kernel_dtypes
 from vkcompute.errors import DeviceLost, OutOfDeviceMemory, VkComputeError
 from vkcompute.runtime.runtime import default_runtime
 
@@ -207,7 +207,7 @@ def _set_up(worker: Any) -> None:
     for resources in (worker.state.total_resources, worker.state.available_resources):
         resources["GPU"] = 1.0
     worker._pending_plugins = (*worker._pending_plugins, TaskNames(executor), AlikeDevices())
-    taken = ", ".join(of_kernels(dict.fromkeys(runtime.device.features, True)))
+    taken = ", ".join(kernel_dtypes(dict.fromkeys(runtime.device.features, True)))
     # The dashboard's table of workers has a column for each of them.
     worker.metrics["device"] = lambda _: runtime.device.name
     worker.metrics["device_dtypes"] = lambda _: taken

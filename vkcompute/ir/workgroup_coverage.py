@@ -34,12 +34,12 @@ def local_size_misfit(function: Function) -> Misfit | None:
     """
     if not function.shared_memory:
         return None
-    entries = [each for each in accesses(function) if each.op.memory in function.shared_memory]
+    entries = [access for access in accesses(function) if access.op.memory in function.shared_memory]
     written = _written(entries)
     discarded = {arg for op in walk(function.body) if op.code == "select" for arg in op.args}
-    for each in entries:
-        if each.op.memory in written and each.op.code in ("load", "store"):
-            misfit = _misfit(each, written[each.op.memory], discarded, function.local_size)
+    for access in entries:
+        if access.op.memory in written and access.op.code in ("load", "store"):
+            misfit = _misfit(access, written[access.op.memory], discarded, function.local_size)
             if misfit is not None:
                 return misfit
     return None

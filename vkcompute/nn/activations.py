@@ -12,7 +12,7 @@ from typing import Any
 from vkcompute.arrays.expressions.promotion import floating, require_dtype
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions.operands import accept_host_data
-from vkcompute.arrays.functions.products import converted, working
+from vkcompute.arrays.functions.products import accumulator_dtype, converted
 from vkcompute.errors import DtypeError
 from vkcompute.operations import FUNCTIONS, activations, public
 from vkcompute.runtime.memory.array import Array
@@ -41,7 +41,7 @@ def of_elements(build: Callable[..., Any], input: Array) -> Array:
     dtype = require_dtype(input.runtime, floating(input.dtype), "an activation")
     if dtype.kind != "f":
         raise DtypeError(f"activations take real numbers; got {dtype}; pass x.real, x.imag or abs(x)")
-    result: Array = build(converted(input, working(dtype)))
+    result: Array = build(converted(input, accumulator_dtype(dtype)))
     return converted(result, dtype)
 
 

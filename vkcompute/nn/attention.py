@@ -10,10 +10,10 @@ import numpy as np
 from vkcompute.arrays.expressions.promotion import floating
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions.operands import accept_host_data
-from vkcompute.arrays.functions.products import converted, matmul, taken, working
+from vkcompute.arrays.functions.products import accumulator_dtype, converted, matmul, require_arrays
 from vkcompute.arrays.functions.reductions import max as highest
 from vkcompute.nn.block_attention import fused_attention
-from vkcompute.nn.linear import wide
+from vkcompute.nn.linear import widened
 from vkcompute.nn.normalization import softmax
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -45,7 +45,7 @@ def scaled_dot_product_attention(
             raise TypeError(f"scaled_dot_product_attention: {name} is True or False; got {flag!r}")
     if dropout_p != 0:
         raise ValueError(f"scaled_dot_product_attention has no dropout: dropout_p is 0; got {dropout_p!r}")
-    dtype = floating(taken("scaled_dot_product_attention", query, key, value))
+    dtype = floating(require_arrays("scaled_dot_product_attention", query, key, value))
     if (
         min(query.ndim, key.ndim, value.ndim) < 2
         or query.shape[-1] != key.shape[-1]
@@ -91,7 +91,7 @@ def _by_products(
     query: Array, key: Array, value: Array, mask: Array | None, factor: float, dtype: np.dtype[Any], is_causal: bool
 ) -> Array:
     """Returns the attention by products of whole matrices, which store the scores."""
-    scores = matmul(apply("multiply", wide(query, dtype), factor), wide(key, dtype).swapaxes(-1, -2))
+    scores = matmul(apply("multiply", widened(query, dtype), factor), widened(key, dtype).swapaxes(-1, -2))
     if is_causal:
         n, m = scores.shape[-2:]
         rows, columns = (runtime_of(query).array(np.arange(length, dtype=np.int32)) for length in (n, m))
@@ -101,13 +101,13 @@ def _by_products(
     weights = softmax(scores, -1)
     if mask is not None and weights.size:
         weights = where(apply("equal", highest(scores, axis=-1, keepdims=True), -math.inf), 0.0, weights)
-    output = matmul(weights, wide(value, dtype))
+    output = matmul(weights, widened(value, dtype))
     return converted(output, dtype)
 
 
 def _additive(mask: Array, dtype: np.dtype[Any]) -> Array:
     """Returns a mask as numbers to add to the scores."""
-    return where(mask, working(dtype).type(0), -math.inf) if mask.dtype.kind == "b" else wide(mask, dtype)
+    return where(mask, accumulator_dtype(dtype).type(0), -math.inf) if mask.dtype.kind == "b" else widened(mask, dtype)
 
 
 def _in_groups(query: Array, key: Array, value: Array, mask: Array | None) -> tuple[Array, Array, Array, Array | None]:

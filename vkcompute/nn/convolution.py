@@ -19,8 +19,8 @@ from vkcompute.arrays.algorithms.programs.matrices import LONGEST
 from vkcompute.arrays.expressions.promotion import floating
 from vkcompute.arrays.expressions.ufunc import assign
 from vkcompute.arrays.functions.operands import accept_host_data
-from vkcompute.arrays.functions.products import converted, matmul, taken, working, zeros
-from vkcompute.nn.linear import Activation, activated, known, wide
+from vkcompute.arrays.functions.products import accumulator_dtype, converted, matmul, require_arrays, zeros
+from vkcompute.nn.linear import Activation, activated, known, widened
 from vkcompute.nn.programs.products import convolution
 from vkcompute.nn.rows import bindable
 from vkcompute.operations.recording import Recording
@@ -168,7 +168,7 @@ def _correlated(
     name: str, x: Array, weight: Array, bias: Array | None, geometry: Any, groups: int, activation: Activation
 ) -> Array:
     """Returns the correlation of images; those of `conv1d` have one row."""
-    dtype = floating(taken(name, x, weight, *([] if bias is None else [bias])))
+    dtype = floating(require_arrays(name, x, weight, *([] if bias is None else [bias])))
     function = known(name, activation)
     if x.ndim == 3:
         result = _correlated(name, x.reshape((1, *x.shape)), weight, bias, geometry, groups, activation)
@@ -180,10 +180,10 @@ def _correlated(
         kind = "images" if name == "conv2d" else "signals"
         raise ValueError(f"{name}: dilated filters of {sizes[0]} exceed padded {kind} of {sizes[1]}")
     if not len(x) or not len(weight) or not weight.size:
-        empty = zeros(x, (len(x), len(weight), *lengths), working(dtype))
+        empty = zeros(x, (len(x), len(weight), *lengths), accumulator_dtype(dtype))
         result = activated(empty, None if bias is None else bias.reshape((-1, 1, 1)), function) if empty.size else empty
         return converted(result, dtype)
-    result = _convolved(wide(x, dtype), wide(weight, dtype), bias, geometry, groups, lengths, function)
+    result = _convolved(widened(x, dtype), widened(weight, dtype), bias, geometry, groups, lengths, function)
     return converted(result, dtype)
 
 
@@ -206,7 +206,7 @@ def _convolved(
     filters = _filters(weight, groups, is_strided, n_taps, period)
     limit = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1)
     most = max(1, min(limit // (groups * period * area), limit // (len(weight) * lengths[0] * width)))
-    own_bias = None if bias is None else bindable(wide(bias, x.dtype))
+    own_bias = None if bias is None else bindable(widened(bias, x.dtype))
     out: Array | None = None
     for start in range(0, len(x), most):
         part = x if most >= len(x) else x[start : start + most]

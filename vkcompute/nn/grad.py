@@ -8,9 +8,9 @@ from typing import Any
 from vkcompute.arrays.expressions.promotion import floating
 from vkcompute.arrays.expressions.ufunc import assign
 from vkcompute.arrays.functions.operands import accept_host_data
-from vkcompute.arrays.functions.products import converted, matmul, taken
+from vkcompute.arrays.functions.products import converted, matmul, require_arrays
 from vkcompute.nn.convolution import Pair, conv2d, overlap, pair
-from vkcompute.nn.linear import wide
+from vkcompute.nn.linear import widened
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
@@ -26,7 +26,7 @@ def conv2d_input(
         weight, stride, padding, dilation, groups: as of `conv2d`.
         grad_output: of the shape of its result.
     """
-    taken("conv2d_input", weight, grad_output)
+    require_arrays("conv2d_input", weight, grad_output)
     steps, pads, dilations = _geometry(stride, padding, dilation)
     n, channels, *lengths = input_size
     reaches = [by * (k - 1) for by, k in zip(dilations, weight.shape[2:], strict=True)]
@@ -64,11 +64,11 @@ def conv2d_weight(
         weight_size: the shape of the weight.
         grad_output: of the shape of its result.
     """
-    dtype = floating(taken("conv2d_weight", input, grad_output))
+    dtype = floating(require_arrays("conv2d_weight", input, grad_output))
     geometry = _geometry(stride, padding, dilation)
     n_filters, per_group, n_rows, n_columns = weight_size
-    windows = _windows(wide(input, dtype), geometry, (n_rows, n_columns), grad_output.shape[2:], groups)
-    g = wide(grad_output, dtype).transpose((1, 0, 2, 3)).copy().reshape((groups, n_filters // groups, -1))
+    windows = _windows(widened(input, dtype), geometry, (n_rows, n_columns), grad_output.shape[2:], groups)
+    g = widened(grad_output, dtype).transpose((1, 0, 2, 3)).copy().reshape((groups, n_filters // groups, -1))
     sums = matmul(g, windows.swapaxes(-1, -2)).reshape((n_filters, n_rows, n_columns, per_group))
     return converted(sums.transpose((0, 3, 1, 2)).copy(), dtype)
 

@@ -13,7 +13,7 @@ from vkcompute.arrays.algorithms.block_product import multiplies_halves, prepare
 from vkcompute.arrays.expressions.promotion import floating
 from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.arrays.functions.operands import accept_host_data
-from vkcompute.arrays.functions.products import converted, matmul, taken, working
+from vkcompute.arrays.functions.products import accumulator_dtype, converted, matmul, require_arrays
 from vkcompute.errors import IrError
 from vkcompute.nn.activations import ACTIVATIONS, OF_ARRAYS, of_elements
 from vkcompute.nn.programs.products import linear as linear_program
@@ -43,7 +43,7 @@ def linear(
         ValueError: the shapes do not fit, or there is no such activation.
     """
     arrays = [input, weight] if bias is None else [input, weight, bias]
-    dtype = floating(taken("linear", *arrays))
+    dtype = floating(require_arrays("linear", *arrays))
     steps = known("linear", activation)
     fits = input.ndim and weight.ndim == 2 and input.shape[-1] == weight.shape[-1]
     if not fits or (bias is not None and bias.shape != (len(weight),)):
@@ -51,7 +51,7 @@ def linear(
         raise ValueError(f"linear takes (…, in), (out, in) and a bias (out,); got {shapes}")
     result = _fused(input, weight, bias, steps, float(scale), dtype)
     if result is None:
-        sums = matmul(wide(input, dtype), wide(weight, dtype).T)
+        sums = matmul(widened(input, dtype), widened(weight, dtype).T)
         result = activated(sums if scale == 1 else apply("multiply", sums, float(scale)), bias, steps)
     return converted(result, dtype)
 
@@ -75,14 +75,14 @@ def known(name: str, activation: Activation) -> Recording:
         ) from None
 
 
-def wide(x: Array, dtype: np.dtype[Any]) -> Array:
+def widened(x: Array, dtype: np.dtype[Any]) -> Array:
     """Returns an array in the dtype in which products are added: float32 for float16."""
-    return converted(x, working(dtype))
+    return converted(x, accumulator_dtype(dtype))
 
 
 def activated(sums: Array, bias: Array | None, activation: Recording) -> Array:
     """Returns the lazy activation of sums plus a bias that broadcasts."""
-    biased = sums if bias is None else apply("add", sums, wide(bias, sums.dtype))
+    biased = sums if bias is None else apply("add", sums, widened(bias, sums.dtype))
     return of_elements(partial(replayed, OF_ARRAYS, activation), biased) if activation else biased
 
 
@@ -94,13 +94,13 @@ def _fused(
     if (bias is None and not activation and scale == 1) or min(n_rows, *weight.shape) <= 1:
         return None
     if dtype != np.float16 or not multiplies_halves(x):
-        dtype = working(dtype)
+        dtype = accumulator_dtype(dtype)
     given = converted(x, dtype).reshape((1, n_rows, x.shape[-1]))
     turned = converted(weight, dtype).T.reshape((1, *weight.shape[::-1]))
     made = prepared(given, turned, whole=True)
     if made is None:
         return None
-    own_bias = None if bias is None else bindable(wide(bias, dtype))
+    own_bias = None if bias is None else bindable(widened(bias, dtype))
     linear_program[made.grid[:2]](
         made.left, made.right, made.out, own_bias, *made.numbers, activation, scale, *made.tile
     )

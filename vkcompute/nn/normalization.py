@@ -18,7 +18,7 @@ from vkcompute.arrays.expressions.promotion import floating, require_dtype
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import integer_means
 from vkcompute.arrays.functions.operands import accept_host_data
-from vkcompute.arrays.functions.products import converted, working
+from vkcompute.arrays.functions.products import accumulator_dtype, converted
 from vkcompute.arrays.functions.reductions import max as _max
 from vkcompute.arrays.functions.reductions import mean as _mean
 from vkcompute.arrays.functions.reductions import sum as _sum
@@ -27,7 +27,7 @@ from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.dtypes import as_dtype, finfo
 from vkcompute.errors import DtypeError
 from vkcompute.nn import rows
-from vkcompute.nn.linear import wide
+from vkcompute.nn.linear import widened
 from vkcompute.nn.programs import lines as programs
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
@@ -42,7 +42,7 @@ def softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> 
     x, axis = _prepared("softmax", input, dim, dtype)
     result = _by_program(programs.softmax, x, axis)
     if result is None:
-        powers = apply("exp", apply("subtract", wide(x, x.dtype), _largest(x, axis)))
+        powers = apply("exp", apply("subtract", widened(x, x.dtype), _largest(x, axis)))
         result = converted(apply("divide", powers, _sum(powers, axis, keepdims=True)), x.dtype)
     return result.reshape(input.shape)
 
@@ -56,7 +56,7 @@ def log_softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None)
     x, axis = _prepared("log_softmax", input, dim, dtype)
     result = _by_program(programs.log_softmax, x, axis)
     if result is None:
-        less = apply("subtract", wide(x, x.dtype), _largest(x, axis))
+        less = apply("subtract", widened(x, x.dtype), _largest(x, axis))
         result = converted(apply("subtract", less, _log_of_sum(less, axis)), x.dtype)
     return result.reshape(input.shape)
 
@@ -76,7 +76,7 @@ def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -
     if result is None:
         largest = _largest(x, 1)
         origin = where(apply("isinf", largest), 0.0, largest)
-        less = apply("subtract", wide(x, x.dtype), origin)
+        less = apply("subtract", widened(x, x.dtype), origin)
         result = converted(apply("add", origin, _log_of_sum(less, 1)), x.dtype)
     return result.reshape(shape)
 
@@ -113,7 +113,7 @@ def var_mean(
     if known is not None:
         mean, total = known
     else:
-        given = wide(x, x.dtype)
+        given = widened(x, x.dtype)
         mean = _mean(given, 1, keepdims=True)
         distances = apply("subtract", given, mean)
         total = _sum(apply("multiply", distances, distances), 1)
@@ -152,7 +152,7 @@ def layer_norm(
     x, others = _lines("layer_norm", input, normalized_shape, {"weight": weight, "bias": bias})
     result = _by_program(programs.layer_norm, x, 1, others, EPS=float(eps))
     if result is None:
-        given = wide(x, x.dtype)
+        given = widened(x, x.dtype)
         distances = apply("subtract", given, _mean(given, 1, keepdims=True))
         result = _scaled(distances, distances, weight, bias, eps)
     return converted(result, floating(input.dtype)).reshape(input.shape)
@@ -168,10 +168,10 @@ def rms_norm(
         eps: None for the machine epsilon of the dtype in which it is computed.
     """
     x, others = _lines("rms_norm", input, normalized_shape, {"weight": weight})
-    eps = float(finfo(working(x.dtype)).eps if eps is None else eps)
+    eps = float(finfo(accumulator_dtype(x.dtype)).eps if eps is None else eps)
     result = _by_program(programs.rms_norm, x, 1, others, EPS=eps)
     if result is None:
-        result = _scaled(wide(x, x.dtype), wide(x, x.dtype), weight, None, eps)
+        result = _scaled(widened(x, x.dtype), widened(x, x.dtype), weight, None, eps)
     return converted(result, floating(input.dtype)).reshape(input.shape)
 
 
@@ -228,8 +228,8 @@ def _lines(
         raise ValueError(f"{name}: the last axes have the shape normalized_shape, {shape}; the input's is {x.shape}")
     x, _ = _prepared(name, x, -1, None)
     dtype, vectors = x.dtype, list[Array | None]()
-    if any(vector is not None and vector.dtype == working(dtype) for vector in arrays.values()):
-        x = wide(x, dtype)
+    if any(vector is not None and vector.dtype == accumulator_dtype(dtype) for vector in arrays.values()):
+        x = widened(x, dtype)
     for key, vector in arrays.items():
         if vector is None:
             vectors.append(None)
@@ -243,7 +243,7 @@ def _lines(
 
 
 def _largest(x: Array, axis: int) -> Array:
-    return wide(_max(x, axis, keepdims=True), x.dtype)
+    return widened(_max(x, axis, keepdims=True), x.dtype)
 
 
 accept_host_data(globals())

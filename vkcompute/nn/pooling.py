@@ -10,10 +10,10 @@ import numpy as np
 
 from vkcompute.arrays.expressions.ufunc import apply, assign
 from vkcompute.arrays.functions.operands import accept_host_data
-from vkcompute.arrays.functions.products import converted, taken
+from vkcompute.arrays.functions.products import converted, require_arrays
 from vkcompute.errors import DtypeError
 from vkcompute.nn.convolution import Pair, pair
-from vkcompute.nn.linear import wide
+from vkcompute.nn.linear import widened
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
 
@@ -33,7 +33,7 @@ def max_pool2d(
         TypeError: the elements are complex.
         ValueError: the arguments do not fit the images.
     """
-    taken("max_pool2d", input)
+    require_arrays("max_pool2d", input)
     if input.dtype.kind == "c":
         raise DtypeError(f"max_pool2d takes real numbers and bools; got {input.dtype}; pass x.real, x.imag or abs(x)")
     result = input
@@ -55,13 +55,13 @@ def avg_pool2d(
         count_include_pad: False to leave out the padding of the number of elements.
         divisor_override: by which sums are divided instead.
     """
-    taken("avg_pool2d", input)
+    require_arrays("avg_pool2d", input)
     if input.dtype.kind != "f":
         raise TypeError(f"avg_pool2d takes floats; got {input.dtype}; convert with .astype(np.float32)")
     if divisor_override is not None and divisor_override == 0:
         raise ValueError("avg_pool2d: divisor_override is not 0")
     windows = _windows("avg_pool2d", input, (kernel_size, stride, padding, 1), ceil_mode)
-    result, counts = wide(input, input.dtype), []
+    result, counts = widened(input, input.dtype), []
     for at, window in enumerate(windows):
         counts.append(_counts(input.shape[at - 2], window, with_padding=count_include_pad))
         result = _along(result, at - 2, window, "add", 0)

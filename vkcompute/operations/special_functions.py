@@ -16,10 +16,10 @@ from vkcompute.operations.function import define
 def _series(f: Any, t: Any, terms: tuple[float, ...]) -> Any:
     """The sum of Chebyshev polynomials by Clenshaw's recurrence; float32 takes the terms that it sees."""
     least = f.epsilon(t) / 256.0 * max(map(abs, terms))
-    n = max(n for n, each in enumerate(terms) if abs(each) > least)
+    n = max(n for n, term in enumerate(terms) if abs(term) > least)
     twice, after, total = t * 2.0, 0.0, terms[n]
-    for each in terms[n - 1 : 0 : -1]:
-        total, after = twice * total - after + each, total
+    for term in terms[n - 1 : 0 : -1]:
+        total, after = twice * total - after + term, total
     return t * total - after + terms[0]
 
 

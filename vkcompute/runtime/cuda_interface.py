@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.dtypes import stored
+from vkcompute.dtypes import checked_dtype
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
@@ -85,7 +85,7 @@ def array_of(description: dict[str, Any]) -> Array | None:
         return None
     if dtype.kind == "V" and dtype.itemsize == address.array.dtype.itemsize:  # the text lacks the fields
         dtype = address.array.dtype
-    dtype = stored(dtype)
+    dtype = checked_dtype(dtype)
     strides = tuple(description.get("strides") or layout.contiguous_strides(shape, dtype.itemsize))
     low, high = layout.extent(shape, strides, dtype.itemsize)
     array, first = address.array, address.array.offset + address.offset

@@ -98,7 +98,7 @@ def _info(device: PhysicalDevice, is_default: bool) -> DeviceInfo:
         driver="" if problems else device.driver,
         vulkan=".".join(map(str, device.api_version)),
         memory_nbytes=device.memory_nbytes,
-        dtypes=() if problems else tuple(dtypes.of_kernels(device.features)),
+        dtypes=() if problems else tuple(dtypes.kernel_dtypes(device.features)),
         problems=problems,
         is_default=is_default,
     )

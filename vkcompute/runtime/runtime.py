@@ -339,7 +339,7 @@ class Runtime(Context):
             ("device", f"[{physical.index}] {physical.name}, {physical.kind}"),
             ("driver", f"{physical.driver}, Vulkan {'.'.join(map(str, physical.api_version))}"),
             ("queues", ", ".join(f"{queue.index} ({queue.role})" for queue in self.device.queues)),
-            ("kernels take", ", ".join(dtypes.of_kernels(physical.features))),
+            ("kernels take", ", ".join(dtypes.kernel_dtypes(physical.features))),
         ]
         allocated, total = sum(block.nbytes for block in self.device.memory.blocks), physical.memory_nbytes
         return html_facts("Runtime", [*facts, ("memory", f"{nbytes(allocated)} allocated of {nbytes(total)}")])

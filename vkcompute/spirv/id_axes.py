@@ -24,13 +24,17 @@ def group_axes(module: Module) -> Axes:
     components together do not count.
     """
     builtins = {
-        each.operands[0]: each.operands[2]
-        for each in module.annotations
-        if each.opcode == op.OpDecorate and each.operands[1] == Decoration.BuiltIn
+        instruction.operands[0]: instruction.operands[2]
+        for instruction in module.annotations
+        if instruction.opcode == op.OpDecorate and instruction.operands[1] == Decoration.BuiltIn
     }
     if BuiltIn.NumWorkgroups in builtins.values():
         return ()
-    constants = {each.operands[1]: each.operands[2] for each in module.declarations if each.opcode == op.OpConstant}
+    constants = {
+        instruction.operands[1]: instruction.operands[2]
+        for instruction in module.declarations
+        if instruction.opcode == op.OpConstant
+    }
     reader = _Reader([variable for variable, number in builtins.items() if number in _IDS], constants)
     for instruction in module.functions:
         reader.read(instruction)

@@ -35,8 +35,8 @@ def _texels(text: str) -> Rule:
         if text[1] == "H":
             kind = values.definition(kind.operands[1])
         _, sampled, dim, _, arrayed, *_ = kind.operands
-        found = values.shape(coordinate)
-        if found.base != text[2] or found.length < _COORDINATES.get(dim, 1) + arrayed + (text[3:] == "q"):
+        position = values.shape(coordinate)
+        if position.base != text[2] or position.length < _COORDINATES.get(dim, 1) + arrayed + (text[3:] == "q"):
             fail(instruction, "its coordinate does not fit the image")
         texel = values.types[instruction.operands[2]] if start == 0 else instruction.operands[0]
         shape, void = values.shape(texel), values.definition(sampled).opcode == op.OpTypeVoid

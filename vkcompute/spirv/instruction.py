@@ -123,12 +123,13 @@ def string_at(operands: Sequence[int], start: int, where: object = "string") -> 
     return text.decode("utf-8", "replace"), start + len(text) // 4 + 1
 
 
-def used_ids(instruction: Instruction, literal_words: int = 1) -> list[int]:
+def used_ids(instruction: Instruction) -> list[int]:
     """The ids that `instruction` uses, its result type first, without its own result id.
 
-    Args, Raises: as of `operands_of`.
+    Raises:
+        SpirvError: as `operands_of`.
     """
-    return operands_of(instruction, literal_words).ids
+    return operands_of(instruction).ids
 
 
 def operands_of(instruction: Instruction, literal_words: int = 1) -> Operands:

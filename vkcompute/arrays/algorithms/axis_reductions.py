@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.algorithms.gather import take_along_axis
-from vkcompute.arrays.algorithms.lines import count_up
+from vkcompute.arrays.algorithms.lines import iota
 from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.lazy_reduction import LazyReduction, neutral
 from vkcompute.arrays.expressions.promotion import part_of, require_dtype
@@ -77,7 +77,7 @@ def hits(row: str, array: Array, axis: int) -> Array:
 def first_true(hit: Array, axis: int, keepdims: bool) -> Array:
     """Returns the index of the first True along an axis, in int32."""
     n = hit.shape[axis]
-    indices = where(hit, counting(hit, axis, n), np.int32(n))
+    indices = where(hit, iota_along(hit, axis, n), np.int32(n))
     return reduce("minimum", indices, (axis,), np.dtype(np.int32), keepdims)
 
 
@@ -99,9 +99,9 @@ def _slice(array: Array, axis: int, start: int, stop: int | None) -> Array:
     return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
-def counting(array: Array, axis: int, n: int) -> Array:
+def iota_along(array: Array, axis: int, n: int) -> Array:
     """Returns 0 to n - 1 along an axis."""
     runtime = runtime_of(array)
     on_host = tuning_of(runtime.device.physical).counts_on_host
-    numbers = constant(runtime, np.arange(n, dtype=np.int32)) if on_host else count_up(runtime, n)
+    numbers = constant(runtime, np.arange(n, dtype=np.int32)) if on_host else iota(runtime, n)
     return numbers.reshape((*(1,) * axis, n, *(1,) * (array.ndim - axis - 1)))

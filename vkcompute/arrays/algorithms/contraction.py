@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from vkcompute.arrays.algorithms import block_product, matrix_product
 from vkcompute.arrays.algorithms.axis_reductions import reduce
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.lines import contiguous, copy_into
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.expressions.promotion import wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype
 from vkcompute.jit.elementwise.dispatch import halves
@@ -114,7 +114,7 @@ def _is_product(
 def product(a: Array, b: Array) -> Array:
     """Returns the products of stacked matrices, of shape (n, rows, columns); of float16, in float32."""
     shape, dtype = (a.shape[0], a.shape[1], b.shape[2]), wide_float(a.dtype)
-    if bytes_exceed_reach(a, a.nbytes, b.nbytes, math.prod(shape) * dtype.itemsize):
+    if bytes_exceed_bindings(a, a.nbytes, b.nbytes, math.prod(shape) * dtype.itemsize):
         out = temporary(a.runtime, shape, dtype)
         _multiply_parts(a, b, out)
         return out

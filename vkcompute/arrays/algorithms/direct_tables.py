@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings, exceeds_bindings
 from vkcompute.arrays.algorithms.lines import contiguous, converted, launch
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.arrays.algorithms.selection import Selected
 from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -95,7 +95,7 @@ class DirectTable(NamedTuple):
 
     def _look_up(self, table: Array, x: Array, out: Array) -> Array:
         """Stores what the table has for each key; by halves of these if a launch does not reach all."""
-        if x.size > 1 and exceeds_reach(x, self.limits, table, out):
+        if x.size > 1 and exceeds_bindings(x, self.limits, table, out):
             for half in halves(x.size):
                 self._look_up(table, x[half], out[half])
         else:
@@ -113,7 +113,7 @@ def direct_table(x: Array, n_known: int) -> DirectTable | None:
 
     There is none for few rows, for more than a launch reaches, and for keys of a wider range.
     """
-    if x.dtype.kind not in "iu" or n_known < _FEWEST_ROWS or bytes_exceed_reach(x, *[8 * x.size] * 4):
+    if x.dtype.kind not in "iu" or n_known < _FEWEST_ROWS or bytes_exceed_bindings(x, *[8 * x.size] * 4):
         return None
     x = _keys(x)
     limits = temporary(x.runtime, 2, x.dtype)

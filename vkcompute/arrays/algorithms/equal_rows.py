@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings, exceeds_bindings
 from vkcompute.arrays.algorithms.gather import gather_elements
-from vkcompute.arrays.algorithms.lines import Lines, copy_into, count_up, launch
+from vkcompute.arrays.algorithms.lines import Lines, copy_into, iota, launch
 from vkcompute.arrays.algorithms.radix import sort_rows
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.scatter import scatter
 from vkcompute.arrays.algorithms.sort_keys import Word, encoded, number_words
@@ -183,7 +183,7 @@ def least_equal_rows(keys: Keys, n_known: int, *, grows: bool = True) -> Array:
 def _by_table(keys: Keys, n_known: int, n_slots: int, seed: int) -> Array | None:
     """Returns the rows of `least_equal_rows`; None if keys have no slot, or a launch does not reach the table."""
     runtime, sizes = keys.words.runtime, (keys.n, len(keys.columns), n_slots, seed, _MOST_PROBES)
-    if bytes_exceed_reach(keys.words, keys.words.nbytes, 4 * (n_slots + 1), 4 * keys.n):
+    if bytes_exceed_bindings(keys.words, keys.words.nbytes, 4 * (n_slots + 1), 4 * keys.n):
         return None
     table, slots = temporary(runtime, n_slots + 1, np.int32).fill(_EMPTY), temporary(runtime, n_known, np.int32)
     launch(_insert, n_known, keys.words, table, slots, n_known, *sizes)
@@ -200,12 +200,12 @@ def _by_sorting(keys: Keys, n_known: int) -> Array:
     runtime, n = keys.words.runtime, keys.n
     order = sort_rows(keys.columns, 1, n)
     starts, out = (temporary(runtime, n, np.int32) for _ in range(2))
-    if exceeds_reach(keys.words, order, starts):
+    if exceeds_bindings(keys.words, order, starts):
         _store_starts(keys, order, starts)
     else:
         launch(_mark_starts, n, keys.words, order, starts, n, n, len(keys.columns))
     first = cumulative(starts, "max", 0, np.int32)
-    if exceeds_reach(order, first, out):
+    if exceeds_bindings(order, first, out):
         least = gather_elements(order, first)
         scatter(out, order, Lines(1, n, 1), _known_row(least, n_known))
     else:
@@ -216,7 +216,7 @@ def _by_sorting(keys: Keys, n_known: int) -> Array:
 def _store_starts(keys: Keys, order: Array, starts: Array) -> None:
     """Stores as `_mark_starts`, where a launch does not reach all words: sorts these, and compares neighbours."""
     starts.fill(0)
-    at = count_up(order.runtime, keys.n)[1:]
+    at = iota(order.runtime, keys.n)[1:]
     for word in keys.columns:
         ordered = gather_elements(word.keys, order)
         _start(starts[1:], ordered[1:], ordered[:-1], at, out=starts[1:])

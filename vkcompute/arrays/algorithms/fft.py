@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings, exceeds_bindings
 from vkcompute.arrays.algorithms.lines import axis_of, contiguous, copy_into, launch
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
@@ -244,7 +244,7 @@ def _transform(x: Array, out: Array, n: int, *, inverse: bool, scale: float) -> 
     row, rows = (count * 2 * length * x.dtype.itemsize for count in (1, n_rows))
     if n == 1:
         _copied(x, scale, out=out)
-    elif not bytes_exceed_reach(x, rows, row, rows):
+    elif not bytes_exceed_bindings(x, rows, row, rows):
         if is_product:
             _by_factors(x, out, n, factors, _roots_of(x, n), inverse=inverse, scale=scale)
         else:
@@ -287,7 +287,7 @@ def _by_long_convolution(x: Array, out: Array, n: int, *, inverse: bool, scale: 
 def _launch_in_parts(program: PythonKernel, x: Array, first: int, *sizes: int) -> None:
     """Launches a kernel on pairs, of which the first has this number, or on as many as a launch reaches."""
     n_items = x.size // 2
-    if n_items > 1 and exceeds_reach(x):
+    if n_items > 1 and exceeds_bindings(x):
         for half in halves(n_items):
             _launch_in_parts(program, x[2 * half.start : 2 * half.stop], first + half.start, *sizes)
     else:
@@ -297,7 +297,7 @@ def _launch_in_parts(program: PythonKernel, x: Array, first: int, *sizes: int) -
 def _multiply_in_parts(x: Array, y: Array, out: Array, scale: float) -> None:
     """Stores the products of pairs, times `scale`."""
     n_items = x.size // 2
-    if n_items > 1 and exceeds_reach(x, y, out):
+    if n_items > 1 and exceeds_bindings(x, y, out):
         for half in halves(n_items):
             part = slice(2 * half.start, 2 * half.stop)
             _multiply_in_parts(x[part], y[part], out[part], scale)
@@ -355,7 +355,7 @@ def rfft(x: Array, axis: int = -1, *, scale: float = 1.0) -> Array:
 
 def _store_pairs(x: Array, out: Array) -> None:
     """Stores real numbers as pairs."""
-    if x.size > 1 and exceeds_reach(x, out):
+    if x.size > 1 and exceeds_bindings(x, out):
         for half in halves(x.size):
             _store_pairs(x[half], out[2 * half.start : 2 * half.stop])
     else:
@@ -383,10 +383,10 @@ def irfft(x: Array, n: int, axis: int = -1, *, scale: float = 1.0) -> Array:
 def _complete(x: Array, out: Array) -> None:
     """Stores whole transforms of real numbers, given the first pairs of each."""
     n_rows = len(x)
-    if n_rows > 1 and exceeds_reach(x, out):
+    if n_rows > 1 and exceeds_bindings(x, out):
         for half in halves(n_rows):
             _complete(x[half], out[half])
-    elif n_rows and exceeds_reach(x, out):
+    elif n_rows and exceeds_bindings(x, out):
         _complete_long(x[0], out[0])
     else:
         n_items = out.size // 2

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.axis_reductions import counting, first_true, hits, reduce
+from vkcompute.arrays.algorithms.axis_reductions import first_true, hits, iota_along, reduce
 from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.extremes import (
@@ -74,7 +74,7 @@ def first_index(extreme: str, array: Array, axis: int, keepdims: bool) -> Array:
         index = _by_chunks(extreme, array) if _fits(array) else _by_parts(extreme, array)
         return index.reshape((*array.shape[:-1], 1)) if keepdims else index
     if default_int(array.runtime).itemsize == 8 and array.dtype.itemsize <= 4:
-        indices = counting(array, axis, array.shape[axis])
+        indices = iota_along(array, axis, array.shape[axis])
         array = astype(array, _WORDS[array.dtype.kind])
         keys = lazy.make(f"first {extreme}", "", (array, indices), array.shape, np.dtype(np.uint64), array.runtime)
         return apply("bitwise_and", reduce("minimum", keys, (axis,), keys.dtype, keepdims), np.uint64(2**32 - 1))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings, exceeds_bindings
 from vkcompute.arrays.algorithms.lines import (
     Lines,
     axis_of,
@@ -21,7 +22,6 @@ from vkcompute.arrays.algorithms.lines import (
     launch,
     lines_along,
 )
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.compiled.completion import Words, expect
 from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -171,7 +171,7 @@ def _error(n: int, axis: int, is_signed: bool, above: int, below: int) -> IndexE
 def _wrap(axis: IndexedAxis, number: int, mode: str, result: Array, faults: Array) -> None:
     """Combines the indices along an axis with the result, that of the axes before if this is not the first."""
     indices = axis.indices
-    if bytes_exceed_reach(indices, indices.nbytes, result.nbytes, faults.nbytes):
+    if bytes_exceed_bindings(indices, indices.nbytes, result.nbytes, faults.nbytes):
         for half in halves(indices.size):
             _wrap(axis._replace(indices=indices[half]), number, mode, result[half], faults)
         return
@@ -233,7 +233,7 @@ def gather_elements(x: Array, at: Array, out: Array | None = None) -> Array:
 
 
 def _gather_words(x: Array, at: Array, lines: Lines, out: Array) -> None:
-    if exceeds_reach(x, at, out):
+    if exceeds_bindings(x, at, out):
         _gather_by_parts(x, at, lines, out)
     elif lines.n_columns == 1 and lines.n_rows == 1:
         launch(_gather_elements, out.size, x, at, out, out.size)
@@ -303,7 +303,7 @@ def positions_along(shape: tuple[int, ...], indices: Array, axis: int) -> Array:
 
 
 def _store_positions(at: Array, out: Array, first: int, lines: Lines, n_indices: int) -> None:
-    if at.size and exceeds_reach(at, out):
+    if at.size and exceeds_bindings(at, out):
         for half in halves(at.size):
             _store_positions(at[half], out[half], first + half.start, lines, n_indices)
     else:

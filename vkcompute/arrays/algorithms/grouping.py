@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.direct_tables import DirectTable, direct_table
 from vkcompute.arrays.algorithms.equal_rows import keys_of, least_equal_rows
 from vkcompute.arrays.algorithms.gather import gather_elements, take
-from vkcompute.arrays.algorithms.lines import contiguous, converted, count_up, launch, lines_along
-from vkcompute.arrays.algorithms.reach import exceeds_reach
+from vkcompute.arrays.algorithms.lines import contiguous, converted, iota, launch, lines_along
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.segments import count_indices, scatter_add, scatter_by_sorting
 from vkcompute.arrays.algorithms.selection import Selected
@@ -133,7 +133,7 @@ def numbered(rows: Array, known: Array) -> tuple[Array, Array]:
 
 
 def _store_numbers(rows: Array, ranks: Array, numbers: Array) -> None:
-    if exceeds_reach(rows, ranks, numbers):
+    if exceeds_bindings(rows, ranks, numbers):
         gather_elements(ranks, rows, numbers)
         _number_of_rank(numbers, rows, out=numbers)
     else:
@@ -143,8 +143,8 @@ def _store_numbers(rows: Array, ranks: Array, numbers: Array) -> None:
 def _firsts(rows: Array) -> Array:
     """Returns 1 for each row that is its own first one, and 0 for the others."""
     marks = temporary(rows.runtime, rows.size, np.int32)
-    if exceeds_reach(rows, marks):
-        _is_first(rows, count_up(rows.runtime, rows.size), out=marks)
+    if exceeds_bindings(rows, marks):
+        _is_first(rows, iota(rows.runtime, rows.size), out=marks)
     else:
         launch(_mark_firsts, rows.size, rows, marks, rows.size)
     return marks

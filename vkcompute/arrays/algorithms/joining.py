@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.direct_tables import direct_table
 from vkcompute.arrays.algorithms.equal_rows import keys_of, least_equal_rows
 from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.grouping import numbered
-from vkcompute.arrays.algorithms.lines import copy_into, count_up, flat, launch, part_length
+from vkcompute.arrays.algorithms.lines import copy_into, flat, iota, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
-from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.segments import count_indices
 from vkcompute.arrays.algorithms.selection import Selected, searchsorted_counts
@@ -133,7 +133,7 @@ def join(left: Sequence[Array], right: Sequence[Array], *, keeps_left: bool) -> 
     order = sort_rows([Word(of_right.view(np.uint32), firsts.size.bit_length())], 1, n_right)
     starts = cumulative(count_indices(of_right, firsts.size), "sum", 0, np.int32, include_initial=True)
     matches, counts = (temporary(rows.runtime, lefts.size, np.int32) for _ in range(2))
-    if exceeds_reach(of_left, lefts, starts, matches, counts):
+    if exceeds_bindings(of_left, lefts, starts, matches, counts):
         _store_matches(of_left, lefts, starts, matches, counts)
     else:
         launch(_match, lefts.size, of_left, lefts, starts, matches, counts, lefts.size)
@@ -150,7 +150,7 @@ def _store_matches(of_left: Array, lefts: Array, starts: Array, matches: Array, 
 
 def _all_rows(rows: Array) -> Array:
     out = empty_result(rows.runtime, rows.size, np.int32)
-    copy_into(count_up(rows.runtime, rows.size), out)
+    copy_into(iota(rows.runtime, rows.size), out)
     return out
 
 
@@ -164,7 +164,7 @@ def _pairs(lefts: Array, matches: Array, counts: Array, order: Array) -> Pairs:
     ends = cumulative(counts, "sum", 0, np.int32)
     n = int(ends[-1])
     left, right = (empty_result(runtime, n, np.int32) for _ in range(2))
-    if exceeds_reach(ends, lefts, matches, order, left, right):
+    if exceeds_bindings(ends, lefts, matches, order, left, right):
         _store_pairs_by_parts(lefts, matches, counts, ends, order, left, right)
         return Pairs(left, right)
     length = part_length(n, tuning_of(runtime.device.physical).selection_part)
@@ -180,6 +180,6 @@ def _store_pairs_by_parts(
     at = searchsorted_counts(ends, left.size)
     gather_elements(lefts, at, left)
     index = gather_elements(_offset(matches, ends, counts), at)
-    _index_of(count_up(left.runtime, left.size), index, out=index)
+    _index_of(iota(left.runtime, left.size), index, out=index)
     gather_elements(order, index, right)
     _match_of(right, gather_elements(matches, at), out=right)

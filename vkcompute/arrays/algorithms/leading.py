@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.lines import copy_into, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.sort_keys import Word, key_of
 from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -153,7 +153,7 @@ def first_in_rows(words: list[Word], n_rows: int, n: int, k: int) -> Array:
     Args:
         words: of n_rows * n elements, made by `number_words`, the lowest first.
     """
-    if bytes_exceed_reach(words[0].keys, *[words[0].keys.nbytes] * _MOST_ARRAYS):
+    if bytes_exceed_bindings(words[0].keys, *[words[0].keys.nbytes] * _MOST_ARRAYS):
         return _row_by_parts(words, n, k) if n_rows == 1 else _rows_by_parts(words, n_rows, n, k)
     if not takes(words, n, k):
         order = sort_rows(words, n_rows, n)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms.reach import exceeds_reach
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.transposition import copy_transposed
 from vkcompute.errors import MissingFeature
 from vkcompute.jit.elementwise.dispatch import halves
@@ -126,30 +126,30 @@ def copy_into(source: Array, out: Array) -> None:
         _identity(source, out=out)
 
 
-_COUNTED = 8
-"""Numbers that an invocation of `_count_up` stores: adjacent ones are stored together."""
+_IOTA_BLOCK = 8
+"""Numbers that an invocation of `_iota` stores: adjacent ones are stored together."""
 
 
 @kernel
-def _count_up(out: Any, n_items: int) -> None:
-    first = global_id(0) * _COUNTED
-    if first + _COUNTED <= n_items:
-        for k in range(_COUNTED):
+def _iota(out: Any, n_items: int) -> None:
+    first = global_id(0) * _IOTA_BLOCK
+    if first + _IOTA_BLOCK <= n_items:
+        for k in range(_IOTA_BLOCK):
             out[first + k] = first + k
     else:
         for i in range(first, n_items):
             out[i] = i
 
 
-def count_up(runtime: Context, n: int) -> Array:
+def iota(runtime: Context, n: int) -> Array:
     """Returns the int32 from 0 to `n` - 1."""
     out = temporary(runtime, n, np.int32)
-    if n and exceeds_reach(out):
+    if n and exceeds_bindings(out):
         low, high = halves(n)
-        copy_into(count_up(runtime, low.stop), out[low])
-        add(count_up(runtime, n - low.stop), low.stop, out=out[high])
+        copy_into(iota(runtime, low.stop), out[low])
+        add(iota(runtime, n - low.stop), low.stop, out=out[high])
     else:
-        launch(_count_up, -(-n // _COUNTED), out, n)
+        launch(_iota, -(-n // _IOTA_BLOCK), out, n)
     return out
 
 

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import take_along_axis
-from vkcompute.arrays.algorithms.lines import add, contiguous, converted, copy_into, count_up, launch
+from vkcompute.arrays.algorithms.lines import add, contiguous, converted, copy_into, iota, launch
 from vkcompute.arrays.algorithms.programs.distances import least_of_chunks, nearest_in_parts, nearest_of_few
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.sorting import sort, topk
 from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -217,7 +217,7 @@ def _is_large(points: Array, queries: Array, plan: _Plan) -> bool:
         launches.append((queries.nbytes, points.nbytes, starts, n * plan.n_starts * plan.length * nbytes))
     if plan.n_chunks > plan.k > 1:
         launches.append((*block, height * plan.n_parts * _CHUNKS * nbytes))
-    return any(bytes_exceed_reach(points, *sizes) for sizes in launches)
+    return any(bytes_exceed_bindings(points, *sizes) for sizes in launches)
 
 
 def _store_nearest(points: Array, queries: Array, plan: _Plan, indices: Array) -> Array:
@@ -248,7 +248,7 @@ def _nearest_chunks(points: Array, queries: Array, plan: _Plan) -> Array:
     """Returns the k chunks whose own nearest points are nearest, in ascending order; all chunks if they are few."""
     n_queries, runtime = len(queries), points.runtime
     if plan.n_chunks <= plan.k:
-        return contiguous(count_up(runtime, plan.n_chunks).reshape((1, -1)).broadcast_to((n_queries, plan.n_chunks)))
+        return contiguous(iota(runtime, plan.n_chunks).reshape((1, -1)).broadcast_to((n_queries, plan.n_chunks)))
     least = temporary(runtime, (n_queries, plan.n_parts * _CHUNKS), points.dtype)
     _launch(least_of_chunks, points, queries, plan, (least,))
     return sort(topk(least[:, : plan.n_chunks], plan.k, 1, largest=False)[1], 1)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.lines import contiguous, launch, part_length
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.sort_keys import FORMS, Word, key_of, number_words
 from vkcompute.arrays.algorithms.sorting import sort
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -133,7 +133,7 @@ def _is_large(x: Array) -> bool:
     """True if a launch of `selected_keys` takes too many bindings."""
     n_digits, n = 1 << tuning_of(x.runtime.device.physical).digit_bits, x.shape[-1]
     row_bytes, n_parts = 4 * (x.size // n), _parts(x, n)[1]
-    return bytes_exceed_reach(x, x.nbytes, row_bytes, row_bytes * n_parts * n_digits) or bytes_exceed_reach(
+    return bytes_exceed_bindings(x, x.nbytes, row_bytes, row_bytes * n_parts * n_digits) or bytes_exceed_bindings(
         x, row_bytes * n_digits, *[row_bytes] * 3
     )
 

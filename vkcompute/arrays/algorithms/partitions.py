@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.lines import axis_of, contiguous, flat, launch, part_length
 from vkcompute.arrays.algorithms.order_statistics import is_selected, selected_keys
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.sort_keys import Word, key_of, number_words
 from vkcompute.arrays.algorithms.sorting import argsort, axis_last, axis_moved_back, sort, store_in_rows
@@ -85,7 +85,7 @@ def _is_divided(rows: Array) -> bool:
         return False
     n_rows = rows.size // rows.shape[-1]
     n_offsets = n_rows * _parts(rows, rows.shape[-1])[1] * _SIDES + 1
-    return not bytes_exceed_reach(rows, rows.nbytes, 4 * n_rows, 4 * n_offsets, rows.nbytes)
+    return not bytes_exceed_bindings(rows, rows.nbytes, 4 * n_rows, 4 * n_offsets, rows.nbytes)
 
 
 def partition(x: Array, ranks: list[int], axis: int | None) -> Array:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms import radix_parts, radix_tiles
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import gather_elements
-from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, add, count_up, launch, part_length
+from vkcompute.arrays.algorithms.lines import LOCAL_SIZE, Lines, add, iota, launch, part_length
 from vkcompute.arrays.algorithms.merge_sort import LONGEST_MERGED, is_merged, sort_by_merging
 from vkcompute.arrays.algorithms.radix_digits import DIGIT_BITS, N_DIGITS, Kernels
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.scatter import scatter
 from vkcompute.arrays.algorithms.search import searchsorted
@@ -69,17 +69,17 @@ def _passes(runtime: Context, n_rows: int, n: int, width: int, *, has_order: boo
     return _Passes(radix_parts.kernels(width, has_order), n_items, LOCAL_SIZE, n_items * N_DIGITS, sizes)
 
 
-def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None) -> Array:
+def sort_rows(words: list[Word], n_rows: int, n: int) -> Array:
     """Returns the order of elements that sorts each row by these words, as indices of all elements, int32.
 
     Elements with equal words keep their order.
 
     Args:
         words: of n_rows * n elements, the lowest first.
-        order: of the elements before, to sort by further words.
     """
     if _is_large(words[0].keys):
-        return _order_by_parts(words, n_rows, n, order)
+        return _order_by_parts(words, n_rows, n)
+    order: Array | None = None
     for word in words:
         if is_merged(n_rows, n, LONGEST_MERGED):
             keys = encoded(word).keys
@@ -92,11 +92,12 @@ def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None
 
 def _is_large(x: Array) -> bool:
     """True if a stage of a sort of these keys, with orders and the counts of digits, takes too many bindings."""
-    return bytes_exceed_reach(x, *[x.nbytes] * 5)
+    return bytes_exceed_bindings(x, *[x.nbytes] * 5)
 
 
-def _order_by_parts(words: list[Word], n_rows: int, n: int, order: Array | None) -> Array:
+def _order_by_parts(words: list[Word], n_rows: int, n: int) -> Array:
     """Sorts halves of the rows; of a single row its halves, word by word, and merges them."""
+    order: Array | None = None
     for word in words:
         keys = encoded(word).keys if order is None else gather_elements(encoded(word).keys, order)
         if n_rows > 1:
@@ -122,7 +123,7 @@ def _merged_order(keys: Array, word: Word) -> Array:
         (high, low, order[1], "right", parts[1].start),
     ):
         before = searchsorted(others, mine, side, dtype=np.dtype(np.int32))
-        at = add(count_up(keys.runtime, mine.size), before)
+        at = add(iota(keys.runtime, mine.size), before)
         scatter(out, at, Lines(1, keys.size, 1), add(part, start))
     return out
 
@@ -171,4 +172,4 @@ def _by_digits(word: Word, n_rows: int, n: int, order: Array | None) -> Array:
         old, kind = new_order if order is None else order, int(order is None) + 2 * is_last
         passes.move(keys, new_keys, old, new_order, shift, word, kind)
         keys, order = new_keys, new_order
-    return count_up(runtime, keys.size) if order is None else order
+    return iota(runtime, keys.size) if order is None else order

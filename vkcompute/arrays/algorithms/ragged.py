@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings, exceeds_bindings
 from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.lines import contiguous, converted, copy_into, flat, launch, part_length
 from vkcompute.arrays.algorithms.radix import sort_rows
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.arrays.algorithms.scans import OF_BOOLS, OPERATIONS, initial_of
 from vkcompute.arrays.algorithms.selection import searchsorted_counts
 from vkcompute.arrays.algorithms.sort_keys import Word, number_words
@@ -153,7 +153,7 @@ def scan(x: Array, segments: Segments, operation: str, *, is_exclusive: bool, is
 
 def _store_shifted(x: Array, numbers: Array, out: Array) -> None:
     """Stores as `_shift`, by parts where a launch does not reach all."""
-    if exceeds_reach(x, numbers, out):
+    if exceeds_bindings(x, numbers, out):
         _of_same(x[:-1], out[1:], numbers[1:], numbers[:-1], out=out[1:])
     else:
         launch(_shift, x.size, x, numbers, out, x.size)
@@ -190,7 +190,7 @@ def _is_large(x: Array, out: Array) -> bool:
     """True if the launches of `_scan`, with numbers of segments and results of parts, take too many bindings."""
     n_parts = -(-x.size // _length(x))
     wide = n_parts * wide_float(out.dtype).itemsize
-    return bytes_exceed_reach(x, x.nbytes, 4 * x.size, wide, 4 * n_parts, out.nbytes)
+    return bytes_exceed_bindings(x, x.nbytes, 4 * x.size, wide, 4 * n_parts, out.nbytes)
 
 
 def _scan(operation: str, x: Array, numbers: Array, out: Array) -> None:

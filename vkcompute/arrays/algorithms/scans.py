@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.algorithms import block_scan
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.lines import (
     Lines,
     axis_of,
@@ -28,7 +29,6 @@ from vkcompute.arrays.algorithms.lines import (
     lines_along,
     part_length,
 )
-from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.expressions.promotion import accumulated, wide_float
 from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.dtypes import lookup
@@ -161,7 +161,7 @@ def cumulative(
 def _scan_reached(operation: str, x: Array, out: Array, axis: int, n_before: int) -> None:
     """Scans along an axis; by parts if launches do not reach the arrays. Results are rounded after the last part."""
     lines = lines_along(x.shape, axis)
-    if not exceeds_reach(x, out):
+    if not exceeds_bindings(x, out):
         _scan(operation, x, out, lines, n_before)
         return
     results = temporary(x.runtime, x.shape, wide_float(out.dtype))
@@ -172,7 +172,7 @@ def _scan_reached(operation: str, x: Array, out: Array, axis: int, n_before: int
 def _scan_by_parts(operation: str, x: Array, out: Array, lines: Lines) -> None:
     """Halves the rows, or the lines; combines all results of the second half with the last ones of the first."""
     n_rows, n, n_columns = lines
-    if not exceeds_reach(x, out):
+    if not exceeds_bindings(x, out):
         _scan(operation, x, out, lines)
         return
     if n_rows > 1:

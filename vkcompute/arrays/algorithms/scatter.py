@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import IndexedAxis, halved, positions_along, take, words, wrapped
-from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, flat, iota, launch
 from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -62,7 +62,7 @@ def scatter(x: Array, at: Array, lines: Lines, values: Array) -> None:
 
 
 def _scatter_words(x: Array, at: Array, lines: Lines, values: Array) -> None:
-    if bytes_exceed_reach(x, x.nbytes, at.nbytes, 4 * lines.n, values.nbytes):
+    if bytes_exceed_bindings(x, x.nbytes, at.nbytes, 4 * lines.n, values.nbytes):
         store_by_parts(_scatter_words, x, at, lines, values)
         return
     winners = temporary(x.runtime, lines.n, np.int32).fill(0)
@@ -130,6 +130,6 @@ def put(x: Array, indices: Array, values: Array, mode: str = "raise") -> None:
         return
     at, target = wrapped([IndexedAxis(indices, x.size, 0)], mode), contiguous(x)
     if values.size not in (1, at.size):
-        values = take(values, count_up(x.runtime, at.size), None, "wrap")
+        values = take(values, iota(x.runtime, at.size), None, "wrap")
     scatter(target, at, Lines(1, x.size, 1), prepared(flat(values), x, (at.size,)))
     write_back(x, target)

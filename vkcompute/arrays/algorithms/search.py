@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.gather import take
 from vkcompute.arrays.algorithms.lines import add, converted, flat, launch
-from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.sort_keys import FLOAT, key_of
 from vkcompute.arrays.expressions.promotion import default_int, require_dtype
 from vkcompute.jit.elementwise.dispatch import halves
@@ -76,7 +76,7 @@ def _kernels(are_keys: bool) -> _Kernels:
 
 def _launch(name: str, x: Array, values: Array, out: Array, flag: int) -> None:
     """Launches a kernel with its last argument; float32 are compared by keys, as some devices flush subnormals."""
-    if exceeds_reach(x, values, out):
+    if exceeds_bindings(x, values, out):
         _by_parts(name, flat(x), flat(values), out.reshape(-1), flag)
         return
     are_keys = x.dtype == np.float32

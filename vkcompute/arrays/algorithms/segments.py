@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce as reduce_axes
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings, exceeds_bindings
 from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.lines import (
     LOCAL_SIZE,
     Lines,
     converted,
     copy_into,
-    count_up,
     flat,
+    iota,
     launch,
     part_length,
 )
 from vkcompute.arrays.algorithms.radix import sort_rows
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach, exceeds_reach
 from vkcompute.arrays.algorithms.scans import OPERATIONS
 from vkcompute.arrays.algorithms.scatter import store_by_parts
 from vkcompute.arrays.algorithms.sort_keys import Word
@@ -203,7 +203,7 @@ def _is_large(x: Array, at: Array, lines: Lines, values: Array) -> bool:
     """True if the launches of sorted values, with their order and the totals of parts, take too many bindings."""
     n_ends = 2 * -(-at.size // _length(x, at.size))
     totals = n_ends * lines.n_rows * lines.n_columns * x.dtype.itemsize
-    return bytes_exceed_reach(x, x.nbytes, at.nbytes, at.nbytes, values.nbytes, 4 * n_ends, totals)
+    return bytes_exceed_bindings(x, x.nbytes, at.nbytes, at.nbytes, values.nbytes, 4 * n_ends, totals)
 
 
 def _length(x: Array, n: int) -> int:
@@ -241,7 +241,7 @@ def _combine_sorted(operation: str, x: Array, keys: Array, order: Array, values:
     sizes = n_parts * n_lines, lines.n, keys.size, lines.n_columns, n_parts, length, int(is_last)
     launch(_run_kernel(operation), sizes[0], keys, order, values, x, end_keys, end_totals, *sizes)
     if not is_last:
-        _combine_sorted(operation, x, end_keys, count_up(x.runtime, 2 * n_parts), end_totals, lines)
+        _combine_sorted(operation, x, end_keys, iota(x.runtime, 2 * n_parts), end_totals, lines)
 
 
 def count_indices(at: Array, n: int) -> Array:
@@ -253,7 +253,7 @@ def count_indices(at: Array, n: int) -> Array:
 
 def _store_counts(at: Array, counts: Array) -> None:
     """Adds to counts; by halves if a launch does not reach them. One more count is for indices of the other half."""
-    if not exceeds_reach(at, counts):
+    if not exceeds_bindings(at, counts):
         launch(_count, at.size, at, counts, at.size)
     elif at.nbytes >= counts.nbytes:
         for half in halves(at.size):

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.algorithms.binding_limits import bytes_exceed_bindings
 from vkcompute.arrays.algorithms.gather import gather, gather_elements, take, words
 from vkcompute.arrays.algorithms.lines import (
     add,
     axis_of,
     contiguous,
     copy_into,
-    count_up,
     flat,
+    iota,
     launch,
     lines_along,
     part_length,
 )
-from vkcompute.arrays.algorithms.reach import bytes_exceed_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.search import searchsorted
 from vkcompute.arrays.expressions.promotion import default_int
@@ -146,7 +146,7 @@ class Selected:
     def __init__(self, mask: Array) -> None:
         mask, runtime = flat(mask), mask.runtime
         self._runtime, self._parts = runtime, list[tuple[slice, Selected]]()
-        if mask.size > 1 and bytes_exceed_reach(mask, *[mask.size * max(mask.dtype.itemsize, 8)] * 4):
+        if mask.size > 1 and bytes_exceed_bindings(mask, *[mask.size * max(mask.dtype.itemsize, 8)] * 4):
             self._parts = [(half, Selected(mask[half])) for half in halves(mask.size)]
             self.count: int = sum(part.count for _, part in self._parts)
             return
@@ -289,4 +289,4 @@ def _repeated(repeats: Array, n: int) -> Array:
 
 def searchsorted_counts(ends: Array, total: int) -> Array:
     """Returns for each number below `total` the number of ends that are not greater."""
-    return searchsorted(ends, count_up(ends.runtime, total), "right", dtype=np.dtype(np.int32))
+    return searchsorted(ends, iota(ends.runtime, total), "right", dtype=np.dtype(np.int32))

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.lines import converted, flat, launch
-from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.jit.elementwise.dispatch import halves
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -130,7 +130,7 @@ def number_words(x: Array, *, descending: bool = False) -> list[Word]:
 
 
 def _store_wide_keys(x: Array, low: Array, high: Array, form: int, flip: int) -> None:
-    if exceeds_reach(x, low, high):
+    if exceeds_bindings(x, low, high):
         words = x.reshape(-1, 2)
         for half in halves(low.size):
             _store_wide_keys(words[half].reshape(-1), low[half], high[half], form, flip)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.direct_tables import DirectTable, direct_table
 from vkcompute.arrays.algorithms.gather import gather_elements
 from vkcompute.arrays.algorithms.leading import first_in_rows
-from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, flat, iota, launch
 from vkcompute.arrays.algorithms.radix import sort_rows, sort_values
-from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.scatter import scatter
 from vkcompute.arrays.algorithms.segments import count_indices
@@ -132,7 +132,7 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
         n_rows = x.size // n
         at = first_in_rows(number_words(moved, descending=largest), n_rows, n, k).reshape((n_rows, k))
         copy_into(at, indices.reshape((n_rows, k)))
-        order = _of_row(at, count_up(x.runtime, n_rows).reshape((n_rows, 1)), n)
+        order = _of_row(at, iota(x.runtime, n_rows).reshape((n_rows, 1)), n)
         gather_elements(moved, flat(order), values)
     return axis_moved_back(values, axis), axis_moved_back(indices, axis)
 
@@ -227,7 +227,7 @@ def _firsts(ordered: Array, *, equal_nan: bool) -> Array:
 
 
 def _store_firsts(ordered: Array, marks: Array, *, equal_nan: bool) -> None:
-    if exceeds_reach(ordered, marks):
+    if exceeds_bindings(ordered, marks):
         low, high = halves(marks.size)
         before = temporary(marks.runtime, marks.size - low.stop + 1, np.int32)  # with the last one of the first half
         _store_firsts(ordered[low], marks[low], equal_nan=equal_nan)
@@ -279,7 +279,7 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
 
 
 def _store_numbers(order: Array, ranks: Array, inverse: Array) -> None:
-    if exceeds_reach(order, ranks, inverse):
+    if exceeds_bindings(order, ranks, inverse):
         scatter(inverse, order, Lines(1, order.size, 1), converted(_difference(ranks, 1), inverse.dtype))
     else:
         launch(_number, order.size, order, ranks, inverse, order.size)
@@ -287,7 +287,7 @@ def _store_numbers(order: Array, ranks: Array, inverse: Array) -> None:
 
 def _store_lengths(starts: Array, counts: Array, n: int) -> None:
     """Stores the lengths of runs that begin at these of n elements."""
-    if exceeds_reach(starts, counts):
+    if exceeds_bindings(starts, counts):
         copy_into(starts[1:], counts[:-1])
         counts[-1:].fill(n)
         _difference(counts, converted(starts, counts.dtype), out=counts)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from vkcompute.arrays.expressions import lazy
-from vkcompute.arrays.expressions.compute_plan import Origin
+from vkcompute.arrays.expressions.compute_plan import LazyOrigin
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
-from vkcompute.compiled.call_steps import Keep, Memory, Step, View
+from vkcompute.compiled.call_steps import CallBuffers, ConstantStep, SlotArray, Step
 from vkcompute.compiled.call_trace import CallTrace
 from vkcompute.dtypes import process_float, scoped_float
 from vkcompute.runtime.memory.array import Array, copied
@@ -56,7 +56,7 @@ class CallPlan:
     """Repeats a call on other arrays of the same layouts.
 
     Args:
-        values: arrays from which results are made, in order: an argument's index, a `View`, a constant, or a `Node`.
+        values: arrays of which results are made, in order: an argument's index, a `SlotArray`, a constant or a `Node`.
         result: the index of a value, None, or (type, results) for a sequence.
         keeps_lazy: True if lazy arrays stay so, which have the same structures in each call.
 
@@ -74,11 +74,13 @@ class CallPlan:
     ) -> None:
         self._steps, self._n_slots, self._values, self._result = steps, n_slots, values, result
         self._keeps_lazy = keeps_lazy
-        self._uses_memory = any(type(x) is not Keep for x in steps) or any(type(value) is View for value in values)
+        self._uses_memory = any(type(x) is not ConstantStep for x in steps) or any(
+            type(value) is SlotArray for value in values
+        )
         root = values[result] if type(result) is int else None
-        self._view: View | None = root if type(root) is View and len(values) == 1 else None
+        self._view: SlotArray | None = root if type(root) is SlotArray and len(values) == 1 else None
         self._leaves = [value for value in values if type(value) is not Node]
-        is_alone = len(self._leaves) == len(values) - 1 and not any(type(leaf) is View for leaf in self._leaves)
+        is_alone = len(self._leaves) == len(values) - 1 and not any(type(leaf) is SlotArray for leaf in self._leaves)
         is_quick = is_alone and type(root) is Node and type(root.expression) is lazy.Lazy  # known by its structure
         self._root: Node | None = root if type(root) is Node and not (is_quick or keeps_lazy) else None
         is_only = type(root) is Node and is_alone and (is_quick or keeps_lazy) and not self._uses_memory
@@ -97,7 +99,7 @@ class CallPlan:
             return lazy.pending(runtime, only.shape, only.dtype, only.expression.on(operands), operands)
         memory: Any = None
         if self._uses_memory:
-            memory = Memory(runtime, arrays, self._n_slots - len(arrays))
+            memory = CallBuffers(runtime, arrays, self._n_slots - len(arrays))
             for step in self._steps:
                 step.run(memory)
             if self._view is not None:
@@ -121,7 +123,7 @@ class CallPlan:
 
     def _lazy(self, runtime: Runtime, root: Node, leaves: Sequence[Array]) -> Array:
         """Makes the only result, a lazy array, without the others that only it needs."""
-        origin = Origin(self, runtime, leaves)
+        origin = LazyOrigin(self, runtime, leaves)
         expression = root.expression.on(None, origin)
         array = Array.lazy(runtime, root.shape, root.dtype, expression)
         origin.reader = reader = expression.reader
@@ -133,7 +135,7 @@ class CallPlan:
             lazy.compute_now(array)
         return array
 
-    def operands(self, origin: Origin) -> Sequence[Any]:
+    def operands(self, origin: LazyOrigin) -> Sequence[Any]:
         """Makes the operands of the only result. What they read is registered with that, which alone computes them."""
         values: list[Array] = []
         operands: tuple[Any, ...] = ()
@@ -195,7 +197,7 @@ class _Results:
             raise UnknownKeyError
         return at
 
-    def _constant(self, array: Array, view: View, *, is_result: bool) -> Any:
+    def _constant(self, array: Array, view: SlotArray, *, is_result: bool) -> Any:
         """Returns a constant: itself as an operand, and a copy of all of it as a result, which the caller may change.
 
         One that is both, or that has several views, is refused.
@@ -327,7 +329,7 @@ def plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan 
         return None
     if trace.reason or not (trace.steps or any(type(value) is Node for value in results.values)):
         return None
-    views = [value for value in results.values if type(value) is View]
+    views = [value for value in results.values if type(value) is SlotArray]
     if views and trace.keeps_lazy:
         return None
     return CallPlan(trace.series(views), trace.n_slots, results.values, made, keeps_lazy=trace.keeps_lazy)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
-from vkcompute.compiled.call_steps import Memory, Step, View
+from vkcompute.compiled.call_steps import CallBuffers, SlotArray, Step
 from vkcompute.compiled.call_trace import CallTrace
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Reader
@@ -19,11 +19,11 @@ _MOST_NODES = 48
 class Call(Protocol):
     """A plan that makes lazy arrays of the same structure, which read arrays of the same layouts."""
 
-    def operands(self, origin: Origin) -> Sequence[Any]:
+    def operands(self, origin: LazyOrigin) -> Sequence[Any]:
         """Makes the operands of such an array's expression."""
 
 
-class Origin:
+class LazyOrigin:
     """The call of a plan whose only result is a lazy array. The operands of its expression are made when needed.
 
     Args:
@@ -63,7 +63,7 @@ class ComputePlan:
         self,
         steps: Sequence[Step],
         n_slots: int,
-        views: Sequence[View | None],
+        views: Sequence[SlotArray | None],
         of_first: Sequence[Step],
         order: Sequence[int] | None = None,
     ) -> None:
@@ -78,7 +78,7 @@ class ComputePlan:
         """Runs the steps, and returns the memory of the first node; gives others theirs. Requires the device's lock."""
         if self._order is not None:
             leaves = [leaves[at] for at in self._order]
-        memory = Memory(runtime, leaves, self._n_slots - len(leaves), is_locked=True)
+        memory = CallBuffers(runtime, leaves, self._n_slots - len(leaves), is_locked=True)
         for step in self._steps:
             step.run(memory)
         first, *others = self._views
@@ -99,7 +99,7 @@ def computed(array: Array, compute: Callable[[Array], Array]) -> Array:
     if not (call_plans.are_used and _plans.are_useful):
         return compute(array)
     expression: Any = array._expression
-    origin: Origin | None = expression.origin
+    origin: LazyOrigin | None = expression.origin
     if origin is None or origin.made or origin.runtime.scheduler.tracers:
         return _computed(array, compute)
     key = origin.call, len(expression.readers) > 1

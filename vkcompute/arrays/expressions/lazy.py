@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.expressions.compute_plan import Origin, computed
+from vkcompute.arrays.expressions.compute_plan import LazyOrigin, computed
 from vkcompute.arrays.expressions.structure import MOST_STEPS, Structure, interned, launcher_of
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.expression import Step
 from vkcompute.runtime.graphs.graph import recording_graph
-from vkcompute.runtime.graphs.results import memory_of
+from vkcompute.runtime.graphs.results import new_result
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -48,7 +48,7 @@ class Lazy:
 
     __slots__ = ("operands", "origin", "reader", "readers", "structure")
 
-    def __init__(self, structure: Structure, operands: Sequence[Any] | None, origin: Origin | None = None) -> None:
+    def __init__(self, structure: Structure, operands: Sequence[Any] | None, origin: LazyOrigin | None = None) -> None:
         self.structure, self.origin = structure, origin
         self.reader: Any = None
         self.readers: list[Any] = []
@@ -65,7 +65,7 @@ class Lazy:
         """Equal for the same operation."""
         return self.structure.signature
 
-    def on(self, operands: Sequence[Any] | None, origin: Origin | None = None) -> Lazy:
+    def on(self, operands: Sequence[Any] | None, origin: LazyOrigin | None = None) -> Lazy:
         """Returns the same operation on other operands of the same kinds; None for those that `origin` makes."""
         return Lazy(self.structure, operands, origin)
 
@@ -132,7 +132,7 @@ def structure_of(operation: str, dtype: str, result: str, operands: Sequence[Any
 
 def _computed(array: Array) -> Array:
     """Computes the elements of a lazy array, in one launch after those that compute operands."""
-    out, scheduler = memory_of(array), array.runtime.scheduler
+    out, scheduler = new_result(array.runtime, array.shape, array.dtype), array.runtime.scheduler
     flat = flattened_to_fit(array, out)
     assert flat is not None, "nobody else computes it while this thread has the lock"
     reduction = None if scheduler.moves else reduction_of(array, flat.parameters)

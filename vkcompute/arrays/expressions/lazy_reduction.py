@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.expressions import lazy
-from vkcompute.arrays.expressions.compute_plan import Origin, computed
+from vkcompute.arrays.expressions.compute_plan import LazyOrigin, computed
 from vkcompute.arrays.expressions.promotion import wide_float
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
@@ -16,7 +16,7 @@ from vkcompute.jit.elementwise.stages import Stage
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.graph import recording_graph
-from vkcompute.runtime.graphs.results import memory_of
+from vkcompute.runtime.graphs.results import new_result
 from vkcompute.runtime.memory.array import Array
 
 _launchers: BoundedCache[tuple[Any, ...], ReduceLauncher] = BoundedCache(1024)
@@ -44,7 +44,7 @@ class LazyReduction:
         self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
         self.readers: list[Any] = []
         self.reader: Any = None
-        self.origin: Origin | None = None
+        self.origin: LazyOrigin | None = None
         self.signature = row, axes, dtype.char
         expression: Any = array._expression
         self.depth: int = 1 if expression is None else 1 + expression.depth
@@ -54,7 +54,7 @@ class LazyReduction:
         """The array that is reduced."""
         return (self.array,)
 
-    def on(self, operands: Sequence[Any] | None, origin: Origin | None = None) -> LazyReduction:
+    def on(self, operands: Sequence[Any] | None, origin: LazyOrigin | None = None) -> LazyReduction:
         """Returns the same reduction of another array of the same kind; None for the one that `origin` makes."""
         other = LazyReduction.__new__(LazyReduction)
         other.origin = origin
@@ -81,7 +81,7 @@ class LazyReduction:
         return _combined_in(self.row, self.dtype) == self.dtype and 0 not in self.array.shape
 
     def _computed(self, array: Array) -> Array:
-        out = memory_of(array)
+        out = new_result(array.runtime, array.shape, array.dtype)
         self.launch(array, out)
         return out
 

@@ -31,7 +31,7 @@ from vkcompute.errors import DtypeError, shorten_traceback
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.results import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.context import Context, several
+from vkcompute.runtime.memory.context import Context, mixed_runtimes
 from vkcompute.runtime.memory.copies import copy_elements
 
 
@@ -64,7 +64,7 @@ def apply(name: str, *operands: Any) -> Array:
         else:
             alike = alike and x.runtime is context and x._shape == shape
     if context is None or not alike:
-        context, shape = placed(name, operands)
+        context, shape = runtime_and_shape(name, operands)
     signature = tuple(key)
     known: tuple[Types, Structure | None] | None = context.types.get(signature)
     if known is None:
@@ -111,7 +111,7 @@ def operator_method(name: str, otherwise: Callable[[Array, Any], Any]) -> Callab
     return method
 
 
-def placed(name: str, operands: Sequence[Any]) -> tuple[Context, tuple[int, ...]]:
+def runtime_and_shape(name: str, operands: Sequence[Any]) -> tuple[Context, tuple[int, ...]]:
     """Returns the runtime and the broadcast shape of operands.
 
     Raises:
@@ -142,7 +142,7 @@ def runtime_in(name: str, operands: Sequence[Any]) -> Context:
             continue
         context = context or x.runtime
         if x.runtime is not context:
-            raise several(name, context, x.runtime)
+            raise mixed_runtimes(name, context, x.runtime)
     if context is None:
         raise TypeError(f"{name} takes a device array, on whose device it runs; got none; make one with gpu.array(x)")
     return context
@@ -293,7 +293,7 @@ def where(condition: Operand, x: Operand, y: Operand) -> Array:
     Raises:
         as `apply`.
     """
-    context, shape = placed("where", (condition, x, y))
+    context, shape = runtime_and_shape("where", (condition, x, y))
     kinds = [kind_of(operand) for operand in (x, y)]
     kind_of(condition)
     dtype = common(context, kinds)

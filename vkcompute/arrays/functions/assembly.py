@@ -20,7 +20,7 @@ from vkcompute.arrays.functions.operands import on_device
 from vkcompute.arrays.functions.reductions import max, mean, min
 from vkcompute.arrays.functions.statistics import median
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.layout import lengths
+from vkcompute.runtime.memory.layout import checked_shape
 from vkcompute.runtime.runtime import runtime_of
 
 
@@ -252,9 +252,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
 
 def resize(a: Array, new_shape: int | tuple[int, ...]) -> Array:
     """Returns the elements in another shape, repeated or cut off as needed."""
-    shape = lengths(new_shape)
-    if any(n < 0 for n in shape):
-        raise ValueError(f"the lengths of a shape are not negative; got {new_shape}")
+    shape = checked_shape(new_shape)
     n = int(np.prod(shape, dtype=np.int64))
     if not a.size:
         return runtime_of(a).full(shape, a.dtype.type(0), a.dtype)

@@ -34,7 +34,7 @@ Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 Shape = int | tuple[int, ...]
 
 
-def on(device: Any, like: Any = None) -> Runtime:
+def runtime_for(device: Any, like: Any = None) -> Runtime:
     """Returns the runtime on which to make arrays: `device`, or the current one, for arrays like another.
 
     Raises:
@@ -163,7 +163,7 @@ def asarray(
         return in_order(result, order)
     a = held(a)
     if type(a) is Array:
-        runtime = runtime_of(a) if device is None else on(device)
+        runtime = runtime_of(a) if device is None else runtime_for(device)
         same = runtime is a.runtime and (dtype is None or as_dtype(dtype) == a.dtype)
         if same and not copy:
             return a
@@ -174,7 +174,7 @@ def asarray(
         return a.copy() if same else _astype(a, as_dtype(dtype))
     if copy is False:
         raise ValueError(f"{type(a).__name__} is copied to the device; pass copy=None, or True")
-    runtime = on(device, like)
+    runtime = runtime_for(device, like)
     a = imported(a)
     if isinstance(a, (list, tuple)) and any(type(element) is Array for element in a):
         a = [element.numpy() if type(element) is Array else element for element in a]
@@ -198,7 +198,7 @@ def _has_dtype(data: Any) -> bool:
     return any(map(_has_dtype, data)) if isinstance(data, (list, tuple)) else hasattr(data, "dtype")
 
 
-def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
+def asarray_weak(data: Any, others: Sequence[Any], device: Any) -> Array:
     """Returns data as an array: floats in sequences, which have no dtype, are as precise as the arrays beside them.
 
     So are ints, on a device without the float64 that holds all of them and the floats, if they are not rounded.
@@ -208,7 +208,7 @@ def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
         floats = [part_of(other.dtype) for other in others if np.dtype(getattr(other, "dtype", bool)).kind in "fc"]
         precise, host = reduce(promote, floats, default_float()), np.asarray(data)
         dtype = {"f": precise, "c": complex_of(precise)}.get(host.dtype.kind)
-        if floats and host.dtype.kind == "i" and not computes_float64(on(device).device.features):
+        if floats and host.dtype.kind == "i" and not computes_float64(runtime_for(device).device.features):
             dtype = precise if (host.astype(precise) == host).all() else None
     return asarray(data, dtype, device=device)
 
@@ -274,21 +274,21 @@ def empty(
     shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Array:
     """Returns an array with arbitrary content."""
-    return _shaped(lambda shape: on(device, like).empty(shape, _float(dtype)), shape, order)
+    return _shaped(lambda shape: runtime_for(device, like).empty(shape, _float(dtype)), shape, order)
 
 
 def zeros(
     shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Array:
     """Returns an array of zeros."""
-    return _shaped(lambda shape: on(device, like).zeros(shape, _float(dtype)), shape, order)
+    return _shaped(lambda shape: runtime_for(device, like).zeros(shape, _float(dtype)), shape, order)
 
 
 def ones(
     shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Array:
     """Returns an array of ones."""
-    return _shaped(lambda shape: on(device, like).full(shape, 1, _float(dtype)), shape, order)
+    return _shaped(lambda shape: runtime_for(device, like).full(shape, 1, _float(dtype)), shape, order)
 
 
 def full(
@@ -299,7 +299,7 @@ def full(
     if type(fill_value) is Array or np.ndim(fill_value):
         values = asarray(fill_value, dtype, device=device, like=like)
         return in_order(values.broadcast_to(shape).copy(), order)
-    runtime = on(device, like)
+    runtime = runtime_for(device, like)
     result_dtype = _of_value(runtime, fill_value, dtype)
     small = small_float(result_dtype)
     value = np.full((), fill_value, result_dtype)[()] if small is None else small.type(fill_value)  # raises for an int
@@ -321,7 +321,7 @@ def empty_like(
     """
     if is_record(np.dtype(dtype)) and not is_record(prototype.dtype):
         raise TypeError(f"functions of arrays take no records; got {np.dtype(dtype)}; make them by gpu.zeros")
-    wanted, runtime = prototype.dtype if dtype is None else dtype, on(device, prototype)
+    wanted, runtime = prototype.dtype if dtype is None else dtype, runtime_for(device, prototype)
     return _like(lambda shape: empty(shape, wanted, device=runtime), prototype, shape, order)
 
 
@@ -329,7 +329,7 @@ def zeros_like(
     a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of zeros, of the shape and dtype of another unless they are given."""
-    wanted, runtime = a.dtype if dtype is None else dtype, on(device, a)
+    wanted, runtime = a.dtype if dtype is None else dtype, runtime_for(device, a)
     return _like(lambda shape: zeros(shape, wanted, device=runtime), a, shape, order)
 
 
@@ -337,7 +337,7 @@ def ones_like(
     a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of ones, of the shape and dtype of another unless they are given."""
-    wanted, runtime = a.dtype if dtype is None else dtype, on(device, a)
+    wanted, runtime = a.dtype if dtype is None else dtype, runtime_for(device, a)
     return _like(lambda shape: ones(shape, wanted, device=runtime), a, shape, order)
 
 
@@ -346,7 +346,7 @@ def full_like(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Returns an array whose elements are all `fill_value`, of the shape and dtype of another unless they are given."""
-    wanted, runtime = a.dtype if dtype is None else dtype, on(device, a)
+    wanted, runtime = a.dtype if dtype is None else dtype, runtime_for(device, a)
     if type(fill_value) is Array or np.ndim(fill_value):
         return full(a.shape if shape is None else shape, fill_value, wanted, order, device=runtime)
     return _like(lambda shape: full(shape, fill_value, wanted, device=runtime), a, shape, order)
@@ -357,7 +357,7 @@ def arange(
     device: Any = None, like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns evenly spaced numbers from `start`, or 0, up to `stop`, which is not among them."""
-    runtime = on(device, like)
+    runtime = runtime_for(device, like)
     first, last = (0, start) if stop is None else (start, stop)
     if any(isinstance(number, (complex, np.complexfloating)) for number in (first, last, step)):
         raise TypeError(f"arange takes real numbers; got {first}, {last} and {step}; compute with them afterwards")
@@ -384,7 +384,7 @@ def linspace(
     """
     if type(start) is Array or type(stop) is Array:
         runtime = runtime_of(start if type(start) is Array else stop)
-        start, stop = (end if np.isscalar(end) else beside(end, [start, stop], runtime) for end in (start, stop))
+        start, stop = (end if np.isscalar(end) else asarray_weak(end, [start, stop], runtime) for end in (start, stop))
         numbers = _between(start, stop, np.linspace(0, 1, num, endpoint), dtype, axis)
         n_steps = num - endpoint
         if not retstep:
@@ -394,7 +394,7 @@ def linspace(
     kind = complex_of(default_float()) if dtype is None and is_complex else _float(dtype)
     start, stop = (float(end) if type(end) is int else end for end in (start, stop))  # also ints above 64 bits
     host, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=kind, axis=axis)
-    numbers = constant(on(device), host)
+    numbers = constant(runtime_for(device), host)
     return (numbers, step) if retstep else numbers
 
 
@@ -423,7 +423,7 @@ def eye(
     device: Any = None, like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns a matrix with ones on the `k`-th diagonal, and zeros elsewhere; `order` is as of `in_order`."""
-    return in_order(constant(on(device, like), np.eye(N, M, k, dtype=_float(dtype))), order)
+    return in_order(constant(runtime_for(device, like), np.eye(N, M, k, dtype=_float(dtype))), order)
 
 
 def identity(n: int, dtype: npt.DTypeLike | None = None, *, device: Any = None, like: Any = None) -> Array:

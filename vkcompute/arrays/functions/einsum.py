@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from vkcompute.arrays.algorithms.contraction import strided
 from vkcompute.arrays.expressions.ufunc import dtype_with_out, written
-from vkcompute.arrays.functions.creation import beside, in_order
+from vkcompute.arrays.functions.creation import asarray_weak, in_order
 from vkcompute.arrays.functions.operands import on_device
-from vkcompute.arrays.functions.products import converted, taken, total
+from vkcompute.arrays.functions.products import converted, require_arrays, total
 from vkcompute.dtypes import can_cast
 from vkcompute.runtime.memory.array import Array
 
@@ -46,8 +46,8 @@ def einsum(
     inputs, output, arrays = _parsed(operands)
     arrays = on_device("einsum", arrays)
     runtime = next(array.runtime for array in arrays if type(array) is Array)
-    arrays = [array if type(array) is Array else beside(array, arrays, runtime) for array in arrays]
-    common = taken("einsum", *arrays)
+    arrays = [array if type(array) is Array else asarray_weak(array, arrays, runtime) for array in arrays]
+    common = require_arrays("einsum", *arrays)
     terms = [_axes(labels, x.ndim, at) for at, (labels, x) in enumerate(zip(inputs, arrays, strict=True))]
     result = _result(terms, output)
     _check_lengths(terms, arrays)

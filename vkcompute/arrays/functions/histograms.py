@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.algorithms import search, segments
+from vkcompute.arrays.algorithms.binding_limits import exceeds_bindings
 from vkcompute.arrays.algorithms.lines import flat, launch
-from vkcompute.arrays.algorithms.reach import exceeds_reach
 from vkcompute.arrays.algorithms.selection import masked
 from vkcompute.arrays.expressions.promotion import default_float, default_int, dtype_of, floating, promoted
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where
 from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.bin_rules import width_of_bins
-from vkcompute.arrays.functions.creation import asarray, beside
+from vkcompute.arrays.functions.creation import asarray, asarray_weak
 from vkcompute.arrays.functions.manipulation import flip, ravel
 from vkcompute.dtypes import finfo
 from vkcompute.jit.elementwise.dispatch import halves
@@ -41,7 +41,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
         x = astype(x, np.int32)
     if minlength < 0:
         raise ValueError(f"minlength is 0 or more; got {minlength}")
-    given = None if weights is None else beside(weights, [], x.runtime)
+    given = None if weights is None else asarray_weak(weights, [], x.runtime)
     return segments.bincount(x, given, minlength)
 
 
@@ -55,7 +55,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     Raises:
         ValueError: the edges are in no order.
     """
-    edges = beside(bins, [x], x.runtime)
+    edges = asarray_weak(bins, [x], x.runtime)
     _require_real("digitize", x, edges)
     if _ascends(edges.numpy()):
         return search.searchsorted(edges, x, "left" if right else "right")
@@ -107,7 +107,7 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
     if isinstance(bins, str):
         bins = _number_by_rule(x, bins, limits)
     if np.ndim(bins):
-        edges = beside(bins, [x], x.runtime)
+        edges = asarray_weak(bins, [x], x.runtime)
         host = edges.numpy()
         if host.ndim != 1 or not (host[1:] >= host[:-1]).all():
             raise ValueError("edges of bins ascend, along one axis")
@@ -186,7 +186,7 @@ def _bins(x: Array, edges: Array, *, equal: bool) -> Array:
 
 
 def _find_bins(values: Array, edges: Array, out: Array) -> None:
-    if exceeds_reach(values, edges, out):
+    if exceeds_bindings(values, edges, out):
         for half in halves(out.size):
             _find_bins(values[half], edges, out[half])
     else:
@@ -195,7 +195,7 @@ def _find_bins(values: Array, edges: Array, out: Array) -> None:
 
 def _counted(at: Array, n: int, weights: Any) -> Array:
     """Returns how many values are in each of n bins, or the sum of their weights."""
-    given = None if weights is None else ravel(beside(weights, [], at.runtime))
+    given = None if weights is None else ravel(asarray_weak(weights, [], at.runtime))
     if given is None or given.dtype.kind != "c":
         return segments.totals(at, given, n + 1)[:n]
     counts = empty_result(at.runtime, n, given.dtype)

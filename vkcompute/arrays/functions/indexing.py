@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.gather import IndexedAxis, gather, wrapped
-from vkcompute.arrays.algorithms.lines import Lines, contiguous, count_up
+from vkcompute.arrays.algorithms.lines import Lines, contiguous, iota
 from vkcompute.arrays.algorithms.scatter import prepared, scatter, write_back
 from vkcompute.arrays.algorithms.segments import scatter_add, scatter_by_sorting
 from vkcompute.arrays.algorithms.selection import Selected, masked, nonzero
@@ -175,7 +175,7 @@ def _split(x: Array, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[_Par
             continue
         positions.append(position)
         if isinstance(item, bool):
-            parts.append(_Part(len(basic), count_up(x.runtime, int(item)), original))
+            parts.append(_Part(len(basic), iota(x.runtime, int(item)), original))
             basic.append(None)
             continue
         if isinstance(item, int):

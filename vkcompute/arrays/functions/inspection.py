@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.expressions.promotion import complex_of, default_float, default_int, require_dtype
-from vkcompute.arrays.functions.creation import Casting, on
+from vkcompute.arrays.functions.creation import Casting, runtime_for
 from vkcompute.dtypes import COMPLEX, TABLE, as_dtype, promote, small_float
 from vkcompute.dtypes import can_cast as can_cast_dtype
 from vkcompute.dtypes import finfo as limits_of
@@ -150,7 +150,7 @@ class NamespaceInfo:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """Returns the dtypes of Python numbers and of indices on a device."""
-        whole = default_int(on(device))
+        whole = default_int(runtime_for(device))
         return {
             "real floating": default_float(), "complex floating": complex_of(default_float()), "integral": whole,
             "indexing": whole,
@@ -161,7 +161,7 @@ class NamespaceInfo:
         by_name = {}
         for row in TABLE + COMPLEX:
             try:
-                require_dtype(on(device), row.numpy, "dtypes")
+                require_dtype(runtime_for(device), row.numpy, "dtypes")
             except MissingFeature:
                 continue
             if row.name != "float16" and (kind is None or isdtype(row.numpy, kind)):

@@ -85,22 +85,21 @@ class LstsqResult(NamedTuple):
 # -- by LAPACK, on the host --------------------------------------------------------------------------------------------
 
 
-def _by_lapack(name: str, function: Callable[..., Any], *arrays: Any, least: int = 2) -> list[Array]:
+def _by_lapack(name: str, function: Callable[..., Any], *arrays: Any) -> list[Array]:
     """Returns the results of a function of NumPy arrays, as device arrays in the dtype of the operands.
 
     Args:
         function: gets the arrays in float32 or float64 (complex64 or complex128); returns one array or several.
-        least: the number of axes that the first array has at least.
 
     Raises:
         TypeError: an operand is not a device array.
-        LinAlgError: as numpy's.
+        LinAlgError: as numpy's, or the first array has fewer than two axes.
     """
-    dtype = products.taken(name, *arrays)
+    dtype = products.require_arrays(name, *arrays)
     dtype = dtype if dtype.kind == "c" else floating(dtype)
-    if arrays[0].ndim < least:
+    if arrays[0].ndim < 2:
         raise LinAlgError(f"{name} takes matrices, with two axes or more; got shape {arrays[0].shape}")
-    result = function(*[array.numpy().astype(products.working(dtype), copy=False) for array in arrays])
+    result = function(*[array.numpy().astype(products.accumulator_dtype(dtype), copy=False) for array in arrays])
     results = result if isinstance(result, tuple) else (result,)
     runtime = arrays[0].runtime
     return [runtime.array(_in_kind(np.asarray(value), dtype, default_int(runtime))) for value in results]
@@ -353,8 +352,8 @@ def cond(x: Array, p: Any = None) -> Array:
 
 def _real(name: str, x: Array) -> Array:
     """Returns the absolute values, in at least 32 bits."""
-    products.taken(name, x)
-    dtype = products.working(floating(x.dtype)) if x.dtype.kind != "c" else x.dtype
+    products.require_arrays(name, x)
+    dtype = products.accumulator_dtype(floating(x.dtype)) if x.dtype.kind != "c" else x.dtype
     return apply("absolute", products.converted(x, dtype))
 
 
@@ -402,7 +401,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
             -`math.inf` for those of a row. 2, -2 and "nuc" give the largest and the smallest singular value, and the
             sum of all; these are computed on the host.
     """
-    products.taken("matrix_norm", x)
+    products.require_arrays("matrix_norm", x)
     if x.ndim < 2:
         raise ValueError(f"matrix_norm takes matrices, with two axes or more; got shape {x.shape}")
     if ord in ("fro", None):
@@ -426,7 +425,7 @@ def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -
     Args:
         ord: that of `vector_norm` or `matrix_norm`; None for the root of all squares.
     """
-    products.taken("norm", x)
+    products.require_arrays("norm", x)
     axes = axes_of("norm", x.ndim, axis)
     if (ord is None and (axis is None or len(axes) == 2)) or len(axes) == 1:
         return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
@@ -444,7 +443,7 @@ def matrix_power(a: Array, n: int) -> Array:
     Raises:
         LinAlgError: the matrices are not square, or singular.
     """
-    products.taken("matrix_power", a)
+    products.require_arrays("matrix_power", a)
     _of_square("matrix_power", a)
     if n == 0:
         one = creation.eye(a.shape[-1], dtype=a.dtype, device=a.runtime)
@@ -464,7 +463,7 @@ def multi_dot(arrays: Sequence[Array], *, out: Array | None = None) -> Array:
     """Returns the product of two or more matrices, in the order that needs least work; the ends may be vectors."""
     if len(arrays) < 2:
         raise ValueError(f"multi_dot takes two matrices or more; got {len(arrays)}")
-    products.taken("multi_dot", *arrays)
+    products.require_arrays("multi_dot", *arrays)
     ends = {0, len(arrays) - 1}
     for at, array in enumerate(arrays):
         if array.ndim != 2 and not (array.ndim == 1 and at in ends):
@@ -487,7 +486,7 @@ def trace(x: Array, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -
 
 def outer(x1: Array, x2: Array, /) -> Array:
     """Returns the products of all elements of a vector, one per row, with all of another."""
-    products.taken("outer", x1, x2)
+    products.require_arrays("outer", x1, x2)
     if (x1.ndim, x2.ndim) != (1, 1):
         raise ValueError(f"outer takes vectors; got shapes {x1.shape} and {x2.shape}")
     return products.outer(x1, x2)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.lines import axes_of
 from vkcompute.arrays.expressions.promotion import Operand, common, default_float, kind_of
-from vkcompute.arrays.expressions.ufunc import apply, assign, astype, joined, part, placed, where
+from vkcompute.arrays.expressions.ufunc import apply, assign, astype, joined, part, runtime_and_shape, where
 from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.creation import asarray
 from vkcompute.dtypes import finfo
@@ -25,7 +25,7 @@ def isclose(a: Operand, b: Operand, rtol: Any = 1e-5, atol: Any = 1e-8, equal_na
         rtol, atol: numbers, or arrays that broadcast.
         equal_nan: True to call NaN close to NaN.
     """
-    context, _ = placed("isclose", (a, b))
+    context, _ = runtime_and_shape("isclose", (a, b))
     rtol, atol = (value if np.isscalar(value) else asarray(value, device=context) for value in (rtol, atol))
     dtype = common(context, [kind_of(operand) for operand in (a, b)])
     if dtype.kind in "biu":
@@ -77,7 +77,7 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> bool:
 def array_equiv(a1: Array, a2: Array) -> bool:
     """Returns True if shapes broadcast, and the elements are equal; waits for the result."""
     try:
-        placed("array_equiv", (a1, a2))
+        runtime_and_shape("array_equiv", (a1, a2))
     except ValueError:
         return False
     return bool(reductions.all(apply("equal", a1, a2)))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.algorithms.lines import axes_of, axis_of, reduced_axes
 from vkcompute.arrays.expressions.promotion import common, kind_of
-from vkcompute.arrays.expressions.ufunc import astype, placed, runtime_in, written
+from vkcompute.arrays.expressions.ufunc import astype, runtime_and_shape, runtime_in, written
 from vkcompute.arrays.functions.creation import Casting, order_name
 from vkcompute.dtypes import as_dtype, can_cast, is_dtype, promote
 from vkcompute.runtime.graphs.results import temporary
@@ -205,7 +205,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """Returns views of arrays in their broadcast shape."""
     if not arrays:
         return ()
-    _, shape = placed("broadcast_arrays", arrays)
+    _, shape = runtime_and_shape("broadcast_arrays", arrays)
     return tuple([array if array.shape == shape else array.broadcast_to(shape) for array in arrays])
 
 

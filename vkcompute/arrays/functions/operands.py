@@ -14,7 +14,7 @@ import numpy as np
 
 from vkcompute.arrays.expressions.call_plan import CREATING, Planned, planned
 from vkcompute.arrays.functions.called_names import add_public, name_caller, named
-from vkcompute.arrays.functions.creation import beside
+from vkcompute.arrays.functions.creation import asarray_weak
 from vkcompute.dtypes import SMALL_FLOATS
 from vkcompute.errors import HostCopyWarning, shorten_traceback, warn_caller
 from vkcompute.runtime.memory.array import Array
@@ -41,7 +41,7 @@ def on_device(name: str, operands: Sequence[Any]) -> list[Any]:
     runtime = _runtime_of(operands)
     result = [x if type(x) in NUMBERS else _placed(name, x, runtime, operands) for x in operands]
     if not any(type(x) is Array for x in result):
-        result[0] = beside(result[0], result, runtime)
+        result[0] = asarray_weak(result[0], result, runtime)
     return result
 
 
@@ -124,7 +124,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
             elif name in arrays or type(value) not in NUMBERS:
                 given[name] = _placed(what, value, runtime, values)
         if numbers and leading and not any(type(given[name]) is Array for name in names & given.keys()):
-            given[leading[0]] = beside(given[leading[0]], values, runtime)
+            given[leading[0]] = asarray_weak(given[leading[0]], values, runtime)
         if any(isinstance(value, np.ndarray) for value in values):  # `plan` has no key for those
             return of_arrays(bound.args, bound.kwargs)
         return function(*bound.args, **bound.kwargs)
@@ -175,7 +175,7 @@ def _placed(name: str, value: Any, runtime: Runtime, others: Sequence[Any]) -> A
             "device; keep the data there, as gpu.array(data)",
             HostCopyWarning,
         )
-    return beside(value, others, runtime)
+    return asarray_weak(value, others, runtime)
 
 
 def _all_placed(name: str, values: Any, runtime: Runtime) -> tuple[Array, ...]:

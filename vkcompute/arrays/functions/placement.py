@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from vkcompute.arrays.algorithms import gather, scatter, selection
 from vkcompute.arrays.algorithms.contraction import strided
-from vkcompute.arrays.algorithms.lines import axis_of, count_up
+from vkcompute.arrays.algorithms.lines import axis_of, iota
 from vkcompute.arrays.algorithms.scatter import put_along_axis as _put_along_axis
 from vkcompute.arrays.expressions.promotion import BOOL, Operand, common, default_float, default_int, dtype_of, kind_of
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where, written
 from vkcompute.arrays.expressions.ufunc import where as _where
 from vkcompute.arrays.functions import reductions
-from vkcompute.arrays.functions.creation import Casting, asarray, beside, on, ones, zeros
+from vkcompute.arrays.functions.creation import Casting, asarray, asarray_weak, ones, runtime_for, zeros
 from vkcompute.arrays.functions.manipulation import broadcast_arrays, expand_dims, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.functions.operands import on_device
 from vkcompute.arrays.functions.products import diagonal
@@ -82,14 +82,14 @@ def tri(
 ) -> Array:  # fmt: skip
     """Returns a matrix with ones at and below the k-th diagonal."""
     of_dtype = as_dtype(dtype) if dtype is not None else default_float()
-    return constant(on(device, like), np.tri(N, M, k, dtype=of_dtype))
+    return constant(runtime_for(device, like), np.tri(N, M, k, dtype=of_dtype))
 
 
 def indices(
     dimensions: Sequence[int], dtype: npt.DTypeLike | None = None, sparse: bool = False, *, device: Any = None
 ) -> Any:
     """Returns the indices of the elements of a shape: along each axis, stacked, or open for `sparse`."""
-    runtime = on(device)
+    runtime = runtime_for(device)
     of_dtype: Any = as_dtype(dtype) if dtype is not None else default_int(runtime)
     host: Any = np.indices(dimensions, of_dtype, sparse)  # type: ignore[call-overload]
     return tuple([constant(runtime, array) for array in host]) if sparse else constant(runtime, host)
@@ -100,7 +100,7 @@ def _on_default(name: str) -> Callable[..., Any]:
     make = getattr(np, name)
 
     def function(*args: Any, device: Any = None, **named: Any) -> tuple[Array, ...]:
-        runtime, arrays = on(device), make(*args, **named)
+        runtime, arrays = runtime_for(device), make(*args, **named)
         if any(array.dtype.kind in "fc" for array in arrays):
             raise TypeError(f"{name} takes integers; got {', '.join(map(repr, [*args, *named.values()]))}")
         return tuple([_indices_on(runtime, array) for array in arrays])
@@ -292,7 +292,7 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
     if not given.size:
         return
     if given.size not in (1, n):
-        given = gather.take(given, count_up(a.runtime, n), None, "wrap")
+        given = gather.take(given, iota(a.runtime, n), None, "wrap")
     mask.compute()  # a mask that reads `a` is computed before `a` is written
     value = given.reshape(() if given.size == 1 else a.shape)
     assign(a, where(reshape(astype(mask, BOOL), a.shape), value, a), fresh=True)
@@ -321,7 +321,7 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
     Raises:
         ValueError: an index is out of range.
     """
-    given = [beside(choice, choices, a.runtime) for choice in choices]
+    given = [asarray_weak(choice, choices, a.runtime) for choice in choices]
     n = len(given)
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose has the modes raise, wrap and clip; got {mode!r}")
@@ -347,9 +347,10 @@ def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 
     if wrong := [condition.dtype for condition in condlist if condition.dtype != BOOL]:
         raise TypeError(f"select takes bools as conditions; got {wrong[0]}; write x != 0")
     context = runtime_of(next(operand for operand in (*condlist, *choicelist) if type(operand) is Array))
-    default = default if np.ndim(default) == 0 else beside(default, choicelist, context)
+    default = default if np.ndim(default) == 0 else asarray_weak(default, choicelist, context)
     choicelist = [
-        choice if np.ndim(choice) == 0 else beside(choice, (*choicelist, default), context) for choice in choicelist
+        choice if np.ndim(choice) == 0 else asarray_weak(choice, (*choicelist, default), context)
+        for choice in choicelist
     ]
     kinds = [kind_of(choice) for choice in (*choicelist, default)]
     result: Any = default
@@ -429,4 +430,4 @@ def apply_over_axes(func: Callable[..., Array], a: Array, axes: int | Sequence[i
 
 def mask_indices(n: int, mask_func: Callable[[Array, Any], Array], k: int = 0, *, device: Any = None) -> Any:
     """Returns the indices of the elements of an n x n matrix of ones that a function keeps, as `triu` does; waits."""
-    return selection.nonzero(mask_func(ones((n, n), default_int(on(device)), device=device), k))
+    return selection.nonzero(mask_func(ones((n, n), default_int(runtime_for(device)), device=device), k))

@@ -9,7 +9,7 @@ import numpy as np
 from vkcompute.arrays.expressions.promotion import common, complex_of, default_int, floating, part_of, promoted
 from vkcompute.arrays.expressions.ufunc import apply, astype
 from vkcompute.arrays.functions.calculus import convolve
-from vkcompute.arrays.functions.creation import asarray, beside, zeros
+from vkcompute.arrays.functions.creation import asarray, asarray_weak, zeros
 from vkcompute.arrays.functions.manipulation import concat, ravel, stack
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -42,7 +42,7 @@ def polyval(p: Any, x: Any) -> Array:
     """
     coefficients = [p[k] for k in range(len(p))] if type(p) is Array else list(p)
     if type(x) is not Array:
-        x = beside(x, [p] if hasattr(p, "dtype") else coefficients, getattr(p, "runtime", None))
+        x = asarray_weak(x, [p] if hasattr(p, "dtype") else coefficients, getattr(p, "runtime", None))
     if x.dtype.kind in "biu":  # Python's ints have the default integer here, as in an array
         kinds = {
             coefficient.dtype if hasattr(coefficient, "dtype") else type(coefficient) for coefficient in coefficients

@@ -25,14 +25,14 @@ from vkcompute.arrays.functions.reductions import sum
 from vkcompute.dtypes import as_dtype, can_cast
 from vkcompute.runtime.graphs.results import reshaped, temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.context import several
+from vkcompute.runtime.memory.context import mixed_runtimes
 
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
-_WORKING = {"b": np.int32, "i": np.int32, "u": np.uint32, "f": np.float32}
+_ACCUMULATORS = {"b": np.int32, "i": np.int32, "u": np.uint32, "f": np.float32}
 
 
-def taken(name: str, *arrays: Any) -> np.dtype[Any]:
-    """Returns the common dtype of arrays.
+def require_arrays(name: str, *arrays: Any) -> np.dtype[Any]:
+    """Checks that arrays are of one runtime, and returns their common dtype.
 
     Raises:
         TypeError: one is not a device array.
@@ -44,19 +44,19 @@ def taken(name: str, *arrays: Any) -> np.dtype[Any]:
             kind_of(array)
             raise TypeError(f"{name} takes device arrays; got {type(array).__name__}; make one with gpu.array(x)")
         if array.runtime is not arrays[0].runtime:
-            raise several(name, arrays[0].runtime, array.runtime)
+            raise mixed_runtimes(name, arrays[0].runtime, array.runtime)
         require_dtype(array.runtime, array.dtype, name)
     return common(arrays[0].runtime, [array.dtype for array in arrays])
 
 
-def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def accumulator_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Returns the dtype in which products are added: of at least 32 bits."""
-    return dtype if dtype.itemsize >= 4 else np.dtype(_WORKING[dtype.kind])
+    return dtype if dtype.itemsize >= 4 else np.dtype(_ACCUMULATORS[dtype.kind])
 
 
 def _summed_in(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     """Returns the dtype in which one kernel adds products; None for complex numbers, which take four."""
-    return None if dtype.kind == "c" else working(dtype)
+    return None if dtype.kind == "c" else accumulator_dtype(dtype)
 
 
 def as_given(x: Array) -> bool:
@@ -110,7 +110,7 @@ def _generalized(
         ) -> Array:  # fmt: skip
             can_cast(x1.dtype, x1.dtype, casting)  # an error for what is no casting
             if dtype is not None:
-                taken(name, x1, x2)
+                require_arrays(name, x1, x2)
                 wanted = as_dtype(dtype)
                 for operand in (x1, x2):
                     if not can_cast(operand.dtype, wanted, casting):
@@ -176,7 +176,7 @@ def matmul(x1: Array, x2: Array) -> Array:
         TypeError: an operand is not a device array.
         ValueError: an operand has no axes, the lengths differ, or the other axes do not broadcast.
     """
-    return _matmul(x1, x2, taken("matmul", x1, x2))
+    return _matmul(x1, x2, require_arrays("matmul", x1, x2))
 
 
 def wide_matmul(x1: Array, x2: Array) -> Array:
@@ -186,7 +186,7 @@ def wide_matmul(x1: Array, x2: Array) -> Array:
         TypeError: an operand is not a device array.
         ValueError: as of `matmul`.
     """
-    return _matmul(x1, x2, working(taken("matmul", x1, x2)))
+    return _matmul(x1, x2, accumulator_dtype(require_arrays("matmul", x1, x2)))
 
 
 def _matmul(x1: Array, x2: Array, dtype: np.dtype[Any]) -> Array:
@@ -238,7 +238,7 @@ def total(terms: Sequence[tuple[Array, tuple[Any, ...]]], labels: tuple[Any, ...
     shape = tuple([lengths[label] for label in labels])
     if 0 in lengths.values():
         return zeros(terms[0][0], shape, dtype)
-    pending = [_term(converted(x, working(dtype)), names, lengths) for x, names in terms]
+    pending = [_term(converted(x, accumulator_dtype(dtype)), names, lengths) for x, names in terms]
     while len(pending) > 1:
         one, other, *rest = pending
         kept = {*labels, *[name for term in rest for name in term.labels]}
@@ -282,7 +282,7 @@ def dot(a: Array, b: Array, out: Array | None = None) -> Array:
         as `matmul`.
         ValueError: `out` has another dtype than the result, as its elements would wrap before they are converted.
     """
-    dtype = taken("dot", a, b)
+    dtype = require_arrays("dot", a, b)
     if type(out) is Array and out.dtype != dtype:
         raise ValueError(f"dot: out has the dtype of the result, {dtype}; got {out.dtype}; convert with .astype()")
     if a.ndim and b.ndim:
@@ -310,7 +310,7 @@ def _over(given: tuple[str, Array, Array], left: tuple[int, ...], right: tuple[i
 
 def inner(a: Array, b: Array) -> Array:
     """Returns the sum of products over the last axes of both arrays."""
-    dtype = taken("inner", a, b)
+    dtype = require_arrays("inner", a, b)
     if not a.ndim or not b.ndim:
         return apply("multiply", a, b)
     return _over(("inner", a, b), (a.ndim - 1,), (b.ndim - 1,), dtype)
@@ -318,13 +318,13 @@ def inner(a: Array, b: Array) -> Array:
 
 def vdot(a: Array, b: Array) -> Array:
     """Returns the sum of products of the elements of both arrays, flattened; of the conjugates of the first."""
-    taken("vdot", a, b)
+    require_arrays("vdot", a, b)
     return inner(ravel(apply("conjugate", a) if a.dtype.kind == "c" else a), ravel(b))
 
 
 def outer(a: Array, b: Array, out: Array | None = None) -> Array:
     """Returns the products of all elements of `a`, one per row, with all of `b`."""
-    taken("outer", a, b)
+    require_arrays("outer", a, b)
     product = apply("multiply", reshape(a, (-1, 1)) if a.size else a.reshape((0, 1)), ravel(b))
     return written(product, out)
 
@@ -339,7 +339,7 @@ def tensordot(a: Array, b: Array, axes: Axes = 2) -> Array:
         TypeError: an operand is not a device array.
         ValueError: the axes are no pairs of equal length, or out of range.
     """
-    dtype = taken("tensordot", a, b)
+    dtype = require_arrays("tensordot", a, b)
     if isinstance(axes, (int, np.integer)):
         n = index(axes)
         if not 0 <= n <= min(a.ndim, b.ndim):
@@ -360,7 +360,7 @@ def vecdot(x1: Array, x2: Array, axis: int) -> Array:
 
     The other axes broadcast.
     """
-    dtype = taken("vecdot", x1, x2)
+    dtype = require_arrays("vecdot", x1, x2)
     (one,), (other,) = (axes_of("vecdot", x.ndim, axis) for x in (x1, x2))
     if x1.shape[one] != x2.shape[other]:
         raise ValueError(f"vecdot: axis {axis} is as long in both arrays; got shapes {x1.shape} and {x2.shape}")
@@ -372,7 +372,7 @@ def vecdot(x1: Array, x2: Array, axis: int) -> Array:
 
 def kron(a: Array, b: Array) -> Array:
     """Returns the Kronecker product: a copy of `b` per element of `a`, multiplied by it."""
-    taken("kron", a, b)
+    require_arrays("kron", a, b)
     n = max(a.ndim, b.ndim)
     shapes = [(1,) * (n - x.ndim) + x.shape for x in (a, b)]
     left = reshape(a, tuple([size for length in shapes[0] for size in (length, 1)]))
@@ -392,7 +392,7 @@ def cross(
     Raises:
         ValueError: vectors have another length.
     """
-    taken("cross", a, b)
+    require_arrays("cross", a, b)
     axes = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     lengths = [x.shape[axis_of("cross", x.ndim, at)] for x, at in zip((a, b), axes, strict=False)]
     if lengths != [3, 3]:
@@ -413,7 +413,7 @@ def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
         offset: of the diagonal above the main one, if positive; below it, if negative.
         axis1, axis2: the axes of the rows and of the columns.
     """
-    taken("diagonal", a)
+    require_arrays("diagonal", a)
     if a.ndim < 2:
         raise ValueError(f"a diagonal is part of a matrix; the array has {a.ndim} axes")
     rows, columns = axes_of("diagonal", a.ndim, (axis1, axis2))

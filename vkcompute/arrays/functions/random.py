@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from vkcompute import locks
 from vkcompute.arrays.algorithms import distributions
+from vkcompute.arrays.algorithms.binding_limits import elements_within_bindings, exceeds_bindings
 from vkcompute.arrays.algorithms.contraction import grouped
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS, slices
-from vkcompute.arrays.algorithms.reach import elements_in_reach, exceeds_reach
 from vkcompute.arrays.expressions.promotion import default_float, default_int, require_dtype
 from vkcompute.arrays.expressions.ufunc import apply, astype, written
 from vkcompute.arrays.functions import creation
@@ -50,7 +50,7 @@ from vkcompute.runtime.graphs.results import new_result, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.host_data import HostArray
-from vkcompute.runtime.memory.layout import lengths
+from vkcompute.runtime.memory.layout import checked_shape
 from vkcompute.runtime.runtime import Runtime, constant, runtime_of
 
 _LOCAL, _MOST_KEPT = 128, 64
@@ -125,7 +125,7 @@ class Generator(Variates):
     # -- filling arrays -----------------------------------------------------------------------------------------------
 
     def _runtime(self) -> Runtime:
-        return creation.on(self._device)
+        return creation.runtime_for(self._device)
 
     def _fill(
         self, function: Callable[..., None], out: Array, per_block: int, *per_element: Array, also: Any = ()
@@ -134,7 +134,7 @@ class Generator(Variates):
         n_blocks, arrays = -(-out._shape[0] // per_block), [out, *per_element]
         start, keys = self._take(n_blocks)
         tables = [array for array in also if type(array) is Array]
-        most = min(_MOST_BLOCKS, max(elements_in_reach(arrays, *tables) // per_block, 1))
+        most = min(_MOST_BLOCKS, max(elements_within_bindings(arrays, *tables) // per_block, 1))
         for first in range(0, n_blocks, most):
             blocks = min(n_blocks - first, most)
             part = slice(first * per_block, (first + blocks) * per_block)
@@ -156,7 +156,7 @@ class Generator(Variates):
         runtime = self._runtime() if out is None else runtime_of(out)
         if wanted == np.float64:
             require_dtype(runtime, wanted, "random")
-        shape = out.shape if out is not None else () if size is None else lengths(size)
+        shape = out.shape if out is not None else () if size is None else checked_shape(size)
         return written(self._floats(names, runtime, shape, wanted), out)
 
     @drawn_per_run
@@ -395,7 +395,7 @@ class Generator(Variates):
         start, keys = self._take(n)
         state = np.uint32(start & 0xFFFFFFFF), np.uint32(start >> 32), *keys
         rounds = 24 + 6 * n.bit_length()
-        for span in slices(flat.size, min(_MOST_BLOCKS, elements_in_reach([flat]))):
+        for span in slices(flat.size, min(_MOST_BLOCKS, elements_within_bindings([flat]))):
             part = flat[span]
             groups = -(-part.size // _LOCAL)
             _kernel(distributions.fill_permutation)(part, *state, span.start, n, rounds, grid=groups, local_size=_LOCAL)
@@ -417,7 +417,7 @@ class Generator(Variates):
         whole = isinstance(a, (int, np.integer))
         source = a if whole or type(a) is Array else self._runtime().array(a)
         n = int(a) if whole else source.shape[axis_of("choice", source.ndim, axis)]
-        shape = () if size is None else lengths(size)
+        shape = () if size is None else checked_shape(size)
         n_taken = math.prod(shape)
         if n_taken and (n < 1 or (n_taken > n and not replace)):
             raise ValueError(f"choice: {n_taken} of {n} elements; choose fewer, or with replace=True")
@@ -479,7 +479,7 @@ def _taken(x: Array, indices: Array, shape: tuple[int, ...], axis: int) -> Array
     """Returns the elements at indices along an axis, which is replaced by first axes of this shape."""
     front = moveaxis(x, axis, 0)
     out = temporary(x.runtime, (indices.size, math.prod(front.shape[1:])), x.dtype)
-    if out.size and (out.shape[1] < _LEAST_COLUMNS or exceeds_reach(front, indices, out)):
+    if out.size and (out.shape[1] < _LEAST_COLUMNS or exceeds_bindings(front, indices, out)):
         lines = Lines(1, front.shape[0], out.shape[1])
         gather(contiguous(front), converted(indices, np.int32), lines, out)
         return out.reshape((*shape, *front.shape[1:]))

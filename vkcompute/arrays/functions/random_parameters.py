@@ -10,7 +10,7 @@ import numpy as np
 from vkcompute.dtypes import finfo
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import HostArray
-from vkcompute.runtime.memory.layout import lengths
+from vkcompute.runtime.memory.layout import checked_shape
 
 Size = int | tuple[int, ...] | None
 _SMALL = 1e38  # all floats that are drawn hold it
@@ -59,7 +59,7 @@ def shape_for(size: Size, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     common = np.broadcast_shapes(*shapes) if any(shapes) else ()
     if size is None:
         return common
-    shape = lengths(size)
+    shape = checked_shape(size)
     if common and np.broadcast_shapes(shape, common) != shape:
         raise ValueError(f"parameters of shape {common} do not broadcast to the size {shape}")
     return shape

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from vkcompute.arrays.algorithms.lines import axis_of
 from vkcompute.arrays.expressions.promotion import complex_of, default_float
 from vkcompute.arrays.expressions.ufunc import apply, astype
-from vkcompute.arrays.functions.creation import linspace, on
+from vkcompute.arrays.functions.creation import linspace, runtime_for
 from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import constant
@@ -37,7 +37,7 @@ def logspace(
         return powers if dtype is None else astype(powers, dtype)
     _require_numbers("logspace", start, stop, base)
     axis_of("logspace", 1, axis)
-    return constant(on(device), _spaced(np.logspace, start, stop, num, endpoint, base, dtype=dtype))
+    return constant(runtime_for(device), _spaced(np.logspace, start, stop, num, endpoint, base, dtype=dtype))
 
 
 def geomspace(
@@ -46,7 +46,7 @@ def geomspace(
 ) -> Array:  # fmt: skip
     """Returns `num` numbers evenly spaced on a logarithmic scale, from `start` to `stop`; complex ones on a spiral."""
     _require_numbers("geomspace", start, stop)
-    return constant(on(device), _spaced(np.geomspace, start, stop, num, endpoint, dtype=dtype))
+    return constant(runtime_for(device), _spaced(np.geomspace, start, stop, num, endpoint, dtype=dtype))
 
 
 def _spaced(make: Callable[..., Any], *args: Any, dtype: npt.DTypeLike | None) -> Any:
@@ -68,7 +68,7 @@ def _window(name: str) -> Callable[..., Array]:
     make = getattr(np, name)
 
     def function(*args: Any, device: Any = None, **named: Any) -> Array:
-        return constant(on(device), make(*args, **named).astype(default_float()))
+        return constant(runtime_for(device), make(*args, **named).astype(default_float()))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Returns the window of `numpy.{name}` in the default float."
@@ -83,14 +83,14 @@ def frombuffer(
     like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns a copy of the bytes of an object as an array of one axis."""
-    return on(device, like).array(np.frombuffer(buffer, dtype, count, offset))
+    return runtime_for(device, like).array(np.frombuffer(buffer, dtype, count, offset))
 
 
 def fromiter(
     iter: Iterable[Any], dtype: npt.DTypeLike, count: int = -1, *, device: Any = None, like: Any = None
 ) -> Array:
     """Returns the numbers of an iterable as an array of one axis."""
-    return on(device, like).array(np.fromiter(iter, dtype, count))
+    return runtime_for(device, like).array(np.fromiter(iter, dtype, count))
 
 
 def fromfunction(
@@ -98,5 +98,5 @@ def fromfunction(
     like: Any = None, **named: Any,
 ) -> Any:  # fmt: skip
     """Returns the value of a function of device arrays: the index of each element along each axis of a shape."""
-    runtime = on(device, like)
+    runtime = runtime_for(device, like)
     return function(*[constant(runtime, index) for index in np.indices(shape, _dtype(dtype))], **named)

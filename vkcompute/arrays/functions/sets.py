@@ -10,7 +10,7 @@ from vkcompute.arrays.algorithms import direct_tables, gather, scans, scatter, s
 from vkcompute.arrays.expressions.promotion import BOOL, Operand, default_int
 from vkcompute.arrays.expressions.ufunc import apply, astype, holds
 from vkcompute.arrays.functions import reductions
-from vkcompute.arrays.functions.creation import asarray, beside
+from vkcompute.arrays.functions.creation import asarray, asarray_weak
 from vkcompute.arrays.functions.manipulation import concat, ravel, reshape
 from vkcompute.dtypes import promote
 from vkcompute.runtime.memory.array import Array, empty_result
@@ -71,7 +71,7 @@ def _adapted(data: Any, other: Array) -> Array:
     """Returns data beside an array: a Python int in its dtype, if it is one of integers that hold it."""
     if type(data) is int and other.dtype.kind in "iu" and holds(other.dtype, data):
         return asarray(data, other.dtype, device=other.runtime)
-    return beside(data, [other], other.runtime)
+    return asarray_weak(data, [other], other.runtime)
 
 
 def in1d(ar1: Array, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Array:

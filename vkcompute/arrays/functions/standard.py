@@ -14,7 +14,7 @@ from vkcompute.arrays.algorithms.lines import axis_of
 from vkcompute.arrays.expressions.promotion import Operand, common, complex_of, default_int, floating, kind_of
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, dtype_with_out, joined, part, written
 from vkcompute.arrays.expressions.ufunc import where as chosen
-from vkcompute.arrays.functions.creation import asarray, beside
+from vkcompute.arrays.functions.creation import asarray, asarray_weak
 from vkcompute.arrays.functions.manipulation import concat, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.functions.sets import unique_rows
 from vkcompute.dtypes import as_dtype
@@ -298,7 +298,7 @@ def sort_complex(a: Array) -> Array:
 def searchsorted(a: Array, v: Any, side: str = "left", sorter: Array | None = None) -> Array:
     """Returns the indices at which the elements of `v` are inserted into the sorted `a`."""
     fits = type(v) is int and a.dtype.kind in "iu" and np.iinfo(a.dtype).min <= v <= np.iinfo(a.dtype).max
-    values = asarray(v, a.dtype, device=a.runtime) if fits else beside(v, [a], a.runtime)
+    values = asarray(v, a.dtype, device=a.runtime) if fits else asarray_weak(v, [a], a.runtime)
     if "c" not in (a.dtype.kind, values.dtype.kind) or a.ndim != 1:
         return search.searchsorted(a, values, side, sorter)
     ordered, values = sorting.ranks(a if sorter is None else gather.take(a, sorter), values)
@@ -341,7 +341,7 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
 
 def _edge(value: Any, x: Array, axis: int) -> Array:
     """Returns what is joined to an array along an axis; a number is repeated along the other axes."""
-    edge = beside(value, [x], x.runtime)
+    edge = asarray_weak(value, [x], x.runtime)
     return edge if edge.ndim else edge.broadcast_to((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
 

@@ -20,7 +20,7 @@ from vkcompute.arrays.algorithms.lines import axis_of
 from vkcompute.arrays.expressions.promotion import complex_of, default_float, floating, part_of
 from vkcompute.arrays.expressions.ufunc import apply, astype, written
 from vkcompute.arrays.functions import products
-from vkcompute.arrays.functions.creation import on, zeros
+from vkcompute.arrays.functions.creation import runtime_for, zeros
 from vkcompute.arrays.functions.manipulation import concat, roll
 from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.memory.array import Array, empty_result
@@ -82,7 +82,7 @@ def _complex_of(pairs: Array) -> Array:
 
 
 def _transform(name: str, x: Array, n: int | None, axis: int, norm: str | None, *, inverse: bool) -> Array:
-    dtype = complex_of(floating(products.taken(name, x)))
+    dtype = complex_of(floating(products.require_arrays(name, x)))
     axis = _axis(name, x, axis)
     length = _length(name, x.shape[axis] if n is None else n)
     scale = _scale(length, norm, inverse=inverse)
@@ -122,7 +122,7 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
     Raises:
         TypeError: `a` is complex.
     """
-    dtype = products.taken("rfft", a)
+    dtype = products.require_arrays("rfft", a)
     if dtype.kind == "c":
         raise TypeError(f"rfft takes real numbers; got {dtype}; pass x.real, or call fft")
     dtype = complex_of(floating(dtype))
@@ -141,7 +141,7 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     Args:
         n: the length of the result; by default twice that of the axis without its first element.
     """
-    dtype = complex_of(floating(products.taken("irfft", a)))
+    dtype = complex_of(floating(products.require_arrays("irfft", a)))
     axis = _axis("irfft", a, axis)
     length = _length("irfft", 2 * (a.shape[axis] - 1) if n is None else n)
     scale = _scale(length, norm, inverse=True)
@@ -158,7 +158,7 @@ def _conjugate(x: Array) -> Array:
 
 def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Array | None = None) -> Array:
     """Returns the real transform of a Hermitian-symmetric signal, of which `a` is the first half, as of `irfft`."""
-    products.taken("hfft", a)
+    products.require_arrays("hfft", a)
     return irfft(_conjugate(a), n, axis, _OPPOSITE.get(norm, norm), out)
 
 
@@ -182,7 +182,7 @@ def _lengths(
     Raises:
         ValueError: there is no such axis, or the numbers of lengths and axes differ.
     """
-    products.taken(name, x)
+    products.require_arrays(name, x)
     if axes is None:
         axes = range(x.ndim) if s is None else range(-len(s), 0)
     along = [_axis(name, x, axis) for axis in axes]
@@ -204,7 +204,7 @@ def _of_each(
     _scale(1, norm, inverse=False)
     for n, axis in reversed(steps):
         x = function(x, n, axis, norm)
-    products.taken(name, x)
+    products.require_arrays(name, x)
     return x
 
 
@@ -322,7 +322,7 @@ def _frequencies(of: Callable[..., Any], n: int, d: float, dtype: npt.DTypeLike 
     wanted = default_float() if dtype is None else as_dtype(dtype)
     if wanted.kind != "f":
         raise ValueError(f"frequencies are floats; got dtype={wanted}")
-    return constant(on(device), of(_length(of.__name__, n, sys.maxsize), d).astype(wanted))
+    return constant(runtime_for(device), of(_length(of.__name__, n, sys.maxsize), d).astype(wanted))
 
 
 def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: npt.DTypeLike | None = None) -> Array:
@@ -341,7 +341,7 @@ def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: npt.DTypeLike
 
 
 def _shifted(name: str, x: Array, axes: Axes, sign: int) -> Array:
-    products.taken(name, x)
+    products.require_arrays(name, x)
     chosen = range(x.ndim) if axes is None else axes if isinstance(axes, Sequence) else (axes,)
     along = tuple([_axis(name, x, axis) for axis in chosen])
     return roll(x, tuple([sign * (x.shape[axis] // 2) for axis in along]), along)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.algorithms import axis_reductions, gather, scans, scatter, sorting
-from vkcompute.arrays.algorithms.lines import Axis, axis_of, count_up, flat, reduced_axes
+from vkcompute.arrays.algorithms.lines import Axis, axis_of, flat, iota, reduced_axes
 from vkcompute.arrays.algorithms.selection import flatnonzero
 from vkcompute.arrays.expressions.call_plan import by_value, planned
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, dtype_with_out, operand_dtype, written
@@ -444,7 +444,7 @@ def _combine_at(row: str, array: Array, indices: Any, *values: Array) -> None:
         TypeError: the result is of a higher kind than the array.
     """
     array.refuse_shared()
-    addresses = count_up(array.runtime, array.size).reshape(array.shape)[indices]
+    addresses = iota(array.runtime, array.size).reshape(array.shape)[indices]
     given = [flat(value.broadcast_to(addresses.shape)) for value in values]
     addresses, target = flat(addresses), flat(array)
     for chosen in _by_occurrence(addresses):
@@ -460,7 +460,7 @@ def _by_occurrence(indices: Array) -> Iterator[Array]:
     if not indices.size:
         return
     order = sorting.argsort(indices)
-    ordered, numbers = gather.take(indices, order), count_up(indices.runtime, indices.size)
+    ordered, numbers = gather.take(indices, order), iota(indices.runtime, indices.size)
     begins = choose(apply("equal", ordered[1:], ordered[:-1]), np.int32(0), numbers[1:])
     starts = scans.cumulative(concat([numbers[:1], begins]), "max", 0)
     times = apply("subtract", numbers, starts)

@@ -31,7 +31,7 @@ from vkcompute.arrays.functions.reductions import sum as _sum
 from vkcompute.errors import warn_caller
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import HostArray
-from vkcompute.runtime.memory.layout import lengths
+from vkcompute.runtime.memory.layout import checked_shape
 from vkcompute.runtime.runtime import Runtime, constant
 
 _SMALL_SHAPE = 0.1
@@ -236,7 +236,7 @@ class Variates:
         require_within("dirichlet", alpha=shapes)
         if shapes.max() < _SMALL_SHAPE:
             return self._by_numpy("dirichlet", shapes, size=size)
-        gammas = self.standard_gamma(shapes, (*(() if size is None else lengths(size)), shapes.size))
+        gammas = self.standard_gamma(shapes, (*(() if size is None else checked_shape(size)), shapes.size))
         return apply("divide", gammas, _sum(gammas, -1, keepdims=True))
 
     def multivariate_normal(
@@ -263,7 +263,7 @@ class Variates:
             )
         factor = _factor(covariance, check_valid, tol, method)
         runtime, dtype = self._runtime(), default_float()
-        shape = (*(() if size is None else lengths(size)), center.size)
+        shape = (*(() if size is None else checked_shape(size)), center.size)
         normal = self.standard_normal(shape)
         scaled = matmul(normal.reshape((-1, center.size)), constant(runtime, factor.T.astype(dtype)))
         return apply("add", scaled.reshape(shape), constant(runtime, center.astype(dtype)))

@@ -61,13 +61,13 @@ from vkcompute.frontend.syntax import UNSUPPORTED
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, Scalar, Value
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.context import Context
+from vkcompute.jit.frontend.context import CompilerContext
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.type_rules import KernelTypes
 from vkcompute.jit.frontend.values import ArrayValue, Complex, Number, fits, is_static
 
 
-class BlockCompiler(Context):
+class BlockCompiler(CompilerContext):
     """Compiles block programs.
 
     Attributes:

@@ -114,20 +114,20 @@ def refuse(what: str, *values: Any) -> NoReturn:
     raise UnsupportedError(f"{what} takes real numbers; got {got}; {order}z.real or z.imag")
 
 
-def own(function: BlockFunction) -> BlockFunction:
+def takes_complex(function: BlockFunction) -> BlockFunction:
     """Makes a function also one of complex numbers, which its definition builds."""
     function.emit_complex = function.emit
     return function
 
 
-def of_row(function: BlockFunction, row: ElementFunction) -> BlockFunction:
+def complex_by_row(function: BlockFunction, row: ElementFunction) -> BlockFunction:
     """Makes a function also one of complex numbers, by a row of the registry, if that takes them."""
     if row.takes("c"):
         function.emit_complex = lambda c, *values: computed(c, row, *values)
     return function
 
 
-def by_parts(function: BlockFunction, n_values: int = 1) -> BlockFunction:
+def complex_by_parts(function: BlockFunction, n_values: int = 1) -> BlockFunction:
     """Makes a function also one of complex numbers, whose parts it is applied to.
 
     Args:
@@ -165,11 +165,11 @@ def is_complex_dtype(dtype: Any) -> bool:
     return isinstance(dtype, Dtype) and dtype in COMPLEX.values()
 
 
-@own
+@takes_complex
 @block_function
 def conj(c: Any, z: Any) -> Any:
     """The complex conjugate; a real number unchanged."""
     return computed(c, FUNCTIONS["conjugate"], z) if is_complex(z) else z
 
 
-OWN[complex] = own(block_function(of_parts))
+OWN[complex] = takes_complex(block_function(of_parts))

@@ -16,7 +16,7 @@ from vkcompute.blocks.compiler.accessed_elements import (
 )
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.complex_blocks import own
+from vkcompute.blocks.compiler.complex_blocks import takes_complex
 from vkcompute.blocks.compiler.functions import DESCRIPTOR_METHODS, block_function, method
 from vkcompute.blocks.compiler.types import BlockPointer, Descriptor, Pointer, TableValue
 from vkcompute.blocks.language.creation import checked_shape
@@ -102,7 +102,7 @@ def load_tensor_descriptor(c: BlockCompiler, desc: Any, offsets: Any) -> Any:
     return loaded(c, _whole(c, desc, offsets), padding_of(desc, desc.padding))
 
 
-@own
+@takes_complex
 @block_function
 def store_tensor_descriptor(c: BlockCompiler, desc: Any, offsets: Any, value: Any) -> None:
     """Stores a block at offsets, within bounds."""
@@ -153,7 +153,7 @@ DESCRIPTOR_METHODS |= {
     "load": load_tensor_descriptor,
     "store": store_tensor_descriptor,
     "gather": _named("gather", _gather),
-    "scatter": own(_named("scatter", _scatter)),
+    "scatter": takes_complex(_named("scatter", _scatter)),
     **{f"atomic_{name}": _atomic(name) for name in ("add", "min", "max", "and", "or", "xor")},
 }
 method(advance)

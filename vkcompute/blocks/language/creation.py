@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.complex_blocks import by_parts, converted, is_complex_dtype, own
+from vkcompute.blocks.compiler.complex_blocks import complex_by_parts, converted, is_complex_dtype, takes_complex
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.compiler.types import Pointer, scalar_of
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -66,7 +66,7 @@ def arange(c: BlockCompiler, start: Any, end: Any) -> Any:
     return c.number(c.builder.arange(start, end))
 
 
-@own
+@takes_complex
 @block_function
 def full(c: BlockCompiler, shape: Any, value: Any, dtype: Any) -> Any:
     """A block whose elements are all one scalar."""
@@ -90,14 +90,14 @@ def zeros(c: BlockCompiler, shape: Any, dtype: Any) -> Any:
     return c.number(c.builder.full(c.builder.const(0, scalar_of(dtype)), checked_shape(shape)))
 
 
-@by_parts
+@complex_by_parts
 @block_function
 def zeros_like(c: BlockCompiler, input: Any) -> Any:
     """A block of zeros of the shape and dtype of another."""
     return c.number(c.builder.full(c.builder.const(0, c.element_type(input)), c.shape(input)))
 
 
-@by_parts
+@complex_by_parts
 @block_function
 def to_tensor(c: BlockCompiler, x: Any) -> Any:
     """A Python number as a scalar of the device; other values are unchanged."""

@@ -11,12 +11,12 @@ from vkcompute.blocks.compiler.accessed_elements import offsets_of
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.complex_blocks import (
+    complex_by_row,
     converted,
     is_complex_dtype,
-    of_row,
-    own,
     pair,
     part_type,
+    takes_complex,
 )
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, NullValue, Pointer, PointerType, scalar_of
@@ -32,7 +32,7 @@ from vkcompute.tile import BFLOAT16, shape_of
 from vkcompute.tile.builder import BlockEmitter
 
 
-@own
+@takes_complex
 @method
 @block_function
 def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Any:
@@ -121,12 +121,12 @@ def _null_pointer(c: BlockCompiler, address: Any, dtype: PointerType) -> Pointer
     return Pointer(array, 0, zeros)
 
 
-cast = own(block_function(to.emit))
+cast = takes_complex(block_function(to.emit))
 cast.__name__ = "cast"
 method(cast)
 
 
-@own
+@takes_complex
 @block_function
 def where(c: BlockCompiler, condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition is True, else `y`; both are computed."""
@@ -262,7 +262,7 @@ def real_function(name: str, row: ElementFunction | None = None, *, is_method: b
             return emitted(c, made.name, *_floats(c, name, x, y))
 
     emit.__name__, emit.__doc__ = name, f"{made.meaning}; of floats.".capitalize()
-    function = of_row(block_function(emit), made)
+    function = complex_by_row(block_function(emit), made)
     return method(function) if made.arity == 1 and is_method else function
 
 
@@ -270,7 +270,7 @@ _ROWS = {name: row for row in FUNCTIONS.values() for name in row.blocks}
 functions.OWN |= {own: real_function(name, FUNCTIONS[name], is_method=False) for name, own in host.OWN.items()}
 
 
-@partial(of_row, row=FUNCTIONS["absolute"])
+@partial(complex_by_row, row=FUNCTIONS["absolute"])
 @method
 @block_function
 def abs(c: BlockCompiler, x: Any) -> Any:
@@ -314,7 +314,7 @@ def fdiv(c: BlockCompiler, x: Any, y: Any, ieee_rounding: Any = False, approx: A
     return c.number(c.builder.compute("div", *c.alike(kind, c.as_tensor(x), c.as_tensor(y))))
 
 
-@own
+@takes_complex
 @block_function
 def div_rn(c: BlockCompiler, x: Any, y: Any) -> Any:
     """x / y of floats, rounded to nearest even."""
@@ -379,7 +379,7 @@ def _operator(name: str, sign: str) -> Any:
         return c.binary(sign, x, y)
 
     emit.__name__, emit.__doc__ = name, f"x {sign} y."
-    return own(block_function(emit))
+    return takes_complex(block_function(emit))
 
 
 add, sub, mul = _operator("add", "+"), _operator("sub", "-"), _operator("mul", "*")

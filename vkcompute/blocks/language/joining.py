@@ -7,7 +7,7 @@ from typing import Any
 
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.complex_blocks import by_parts
+from vkcompute.blocks.compiler.complex_blocks import complex_by_parts
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.language.shapes import as_block, checked_axis, only_element
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -43,7 +43,7 @@ def _joined_type(c: BlockCompiler, one: Any, other: Any) -> Scalar:
     return kinds[0]
 
 
-@partial(by_parts, n_values=2)
+@partial(complex_by_parts, n_values=2)
 @block_function
 def join(c: BlockCompiler, a: Any, b: Any) -> Any:
     """Two blocks along a new last axis of length 2; scalars become a block of 2."""
@@ -58,7 +58,7 @@ def join(c: BlockCompiler, a: Any, b: Any) -> Any:
     return c.number(builder.select(is_last, parts[1], parts[0]))
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 def split(c: BlockCompiler, a: Any) -> Any:
@@ -75,7 +75,7 @@ def chosen(c: BlockCompiler, value: Value, axis: int, at: int) -> Number:
     return c.number(part)
 
 
-@partial(by_parts, n_values=2)
+@partial(complex_by_parts, n_values=2)
 @block_function
 def cat(c: BlockCompiler, input: Any, other: Any, can_reorder: Any = False, dim: Any = 0) -> Any:
     """Two blocks of one shape, one after the other along an axis; `can_reorder` has no effect."""
@@ -88,7 +88,7 @@ def cat(c: BlockCompiler, input: Any, other: Any, can_reorder: Any = False, dim:
     return c.number(c.builder.reshape(joined, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])))
 
 
-@partial(by_parts, n_values=2)
+@partial(complex_by_parts, n_values=2)
 @block_function
 def interleave(c: BlockCompiler, a: Any, b: Any) -> Any:
     """The elements of two blocks in turn along the last axis."""
@@ -97,7 +97,7 @@ def interleave(c: BlockCompiler, a: Any, b: Any) -> Any:
     return joined if len(shape) == 1 else c.number(c.builder.reshape(joined.value, (*shape[:-2], 2 * shape[-2])))
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 def item(c: BlockCompiler, input: Any) -> Any:

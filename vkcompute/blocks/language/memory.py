@@ -15,7 +15,7 @@ from vkcompute.blocks.compiler.accessed_elements import (
 )
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.complex_blocks import own
+from vkcompute.blocks.compiler.complex_blocks import takes_complex
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.refusals import check_choices
 from vkcompute.blocks.compiler.types import OF_SCALAR, BlockPointer, Pointer, TableValue
@@ -39,7 +39,7 @@ def _unmasked(**given: Any) -> None:
             raise UnsupportedError(f"a block pointer takes boundary_check in place of {name}")
 
 
-@own
+@takes_complex
 @block_function
 def load(
     c: BlockCompiler,
@@ -70,7 +70,7 @@ def load(
     return loaded(c, elements_at(c, pointer, mask, "load"), 0 if other is None else other)
 
 
-@own
+@takes_complex
 @method
 @block_function
 def store(

@@ -11,7 +11,7 @@ from typing import Any
 from vkcompute.blocks.compiler.accessed_elements import mask_of
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.complex_blocks import by_parts
+from vkcompute.blocks.compiler.complex_blocks import complex_by_parts
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.language.joining import chosen, is_second
 from vkcompute.blocks.language.shapes import checked_axis
@@ -150,7 +150,7 @@ def bitonic_merge(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = F
     return c.number(_of_keys(c, key, element_of(x.value.type)))
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 def flip(c: BlockCompiler, x: Any, dim: Any = None) -> Any:
@@ -165,7 +165,7 @@ def flip(c: BlockCompiler, x: Any, dim: Any = None) -> Any:
 # -- by value ---------------------------------------------------------------------------------------------------------
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 def gather(c: BlockCompiler, src: Any, index: Any, axis: Any) -> Any:

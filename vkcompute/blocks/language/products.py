@@ -7,7 +7,7 @@ from typing import Any
 
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.complex_blocks import own, pair, part_type
+from vkcompute.blocks.compiler.complex_blocks import pair, part_type, takes_complex
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.compiler.refusals import check_choices
 from vkcompute.blocks.compiler.types import OF_SCALAR, scalar_of
@@ -17,7 +17,7 @@ from vkcompute.jit.frontend.values import Complex, is_complex
 from vkcompute.tile import BFLOAT16
 
 
-@own
+@takes_complex
 @block_function
 def dot(
     c: BlockCompiler,

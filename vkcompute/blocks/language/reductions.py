@@ -12,7 +12,7 @@ import numpy as np
 from vkcompute.blocks.compiler.arithmetic import describe, is_sequence
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.combination import Combination, Failure, failed
-from vkcompute.blocks.compiler.complex_blocks import by_parts
+from vkcompute.blocks.compiler.complex_blocks import complex_by_parts
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import scalar_of
 from vkcompute.blocks.language.elementwise import emitted
@@ -95,7 +95,7 @@ def _reduced_bits(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, name:
     return c.number(c.builder.cast(result.value, kind))
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 def sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> Any:
@@ -287,7 +287,7 @@ def _scanned(c: BlockCompiler, input: Any, axis: Any, reverse: Any, code: str, w
     return c.number(scanned)
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 def cumsum(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None) -> Any:

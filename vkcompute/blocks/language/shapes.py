@@ -11,7 +11,7 @@ import numpy as np
 
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
-from vkcompute.blocks.compiler.complex_blocks import by_parts, own
+from vkcompute.blocks.compiler.complex_blocks import complex_by_parts, takes_complex
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.blocks.language.creation import checked_shape
@@ -70,7 +70,7 @@ def _of_pointers(emit: Callable[..., Any]) -> Callable[..., Any]:
     return applied
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 @_of_pointers
@@ -87,12 +87,12 @@ def reshape(c: BlockCompiler, input: Any, *shape: Any, can_reorder: Any = False)
     return _reshaped(c, elements, checked_shape(wanted))
 
 
-view = by_parts(block_function(reshape.emit))
+view = complex_by_parts(block_function(reshape.emit))
 view.__name__ = "view"
 method(view)
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 @_of_pointers
@@ -102,7 +102,7 @@ def ravel(c: BlockCompiler, x: Any) -> Any:
     return c.number(c.builder.reshape(elements, (int(np.prod(shape_of(elements.type))),)))
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 @_of_pointers
@@ -119,7 +119,7 @@ def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
     return _reshaped(c, as_block(c, input), tuple(shape))
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 @_of_pointers
@@ -135,7 +135,7 @@ def broadcast_to(c: BlockCompiler, input: Any, *shape: Any) -> Any:
     return c.number(c.spread(c.cast(input, c.element_type(input)), wanted))
 
 
-@own
+@takes_complex
 @block_function
 def broadcast(c: BlockCompiler, input: Any, other: Any) -> Any:
     """Repeats two blocks to their common shape."""
@@ -145,7 +145,7 @@ def broadcast(c: BlockCompiler, input: Any, other: Any) -> Any:
     return tuple([c.number(c.spread(c.cast(operand, c.element_type(operand)), shape)) for operand in (input, other)])
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 @_of_pointers
@@ -158,7 +158,7 @@ def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     return c.number(c.builder.permute(as_block(c, input), tuple(order)))
 
 
-@by_parts
+@complex_by_parts
 @method
 @block_function
 @_of_pointers
@@ -172,7 +172,7 @@ def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     return c.number(c.builder.permute(as_block(c, input), (*range(n - 2), n - 1, n - 2)))
 
 
-@by_parts
+@complex_by_parts
 @block_function
 @_of_pointers
 def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
@@ -183,5 +183,5 @@ def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
     return _reshaped(c, x.value, (*shape[:at], *shape[at + 1 :]))
 
 
-unsqueeze = by_parts(block_function(lambda c, x, dim: expand_dims.emit(c, x, dim)))
+unsqueeze = complex_by_parts(block_function(lambda c, x, dim: expand_dims.emit(c, x, dim)))
 unsqueeze.__name__, unsqueeze.__doc__ = "unsqueeze", "Inserts an axis of length 1."

@@ -44,7 +44,7 @@ class ndarray:  # noqa: N801
         self, shape: Any, dtype: Any = float, memptr: MemoryPointer | None = None, strides: Any = None,
         order: str = "C",
     ) -> None:  # fmt: skip
-        kind, lengths = as_dtype(dtype), layout.lengths_of_array(tuple(shape) if isinstance(shape, list) else shape)
+        kind, lengths = as_dtype(dtype), layout.checked_shape(tuple(shape) if isinstance(shape, list) else shape)
         if order not in ("C", "F", None):
             raise ValueError(f"order is C or F; got {order!r}")
         steps = tuple(strides) if strides is not None else layout.contiguous_strides(lengths, kind.itemsize)

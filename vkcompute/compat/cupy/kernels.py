@@ -11,7 +11,7 @@ import numpy as np
 from vkcompute.c import types as types_of_c
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.kernel_texts import Parameter, compiled, constant_of, parameters_of, reduction
-from vkcompute.compat.cupy.lifting import lifted, opened
+from vkcompute.compat.cupy.lifting import lifted, unwrapped
 from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
 from vkcompute.ir import FLOAT64
@@ -118,7 +118,7 @@ class ElementwiseKernel:
             raise ValueError("block_size must be greater than zero")
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(f"Wrong number of arguments for {self.name!r}; got {len(args)}")
-        given = [opened(arg) for arg in args]
+        given = [unwrapped(arg) for arg in args]
         types = _Types()
         types.bind_all(self.params, given)
         shape = self._shape(given, size)
@@ -251,7 +251,7 @@ class ReductionKernel:
         *args, out = (*args, out) if len(args) == self.nin else args  # type: ignore[assignment]
         if len(args) != self.nin:
             raise TypeError("Wrong number of arguments")
-        given, out_array = [opened(arg) for arg in args], None if out is None else opened(out)
+        given, out_array = [unwrapped(arg) for arg in args], None if out is None else unwrapped(out)
         types = _Types()
         types.bind_all(self.in_params if out is None else [*self.in_params, *self.out_params], [*given, out_array])
         wanted = types.required(self.out_params[0]) if dtype is None else as_dtype(dtype)
@@ -289,7 +289,7 @@ class ReductionKernel:
         n = int(size) // max(reduced.size, 1)
         types["_"] = reduced.dtype
         operands = [reduced, n, result]
-        self._post._launched(operands, [opened(operand) for operand in operands], types, result.shape)
+        self._post._launched(operands, [unwrapped(operand) for operand in operands], types, result.shape)
         return result
 
 

@@ -32,11 +32,11 @@ def lifted(function: Callable[..., Any], *, host: bool = False) -> Callable[...,
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         taken: list[ndarray] = []
-        given = [_opened(value, taken, host) for value in args]
-        options = {name: _opened(value, taken, True) for name, value in named.items()} if named else named
+        given = [_unwrapped(value, taken, host) for value in args]
+        options = {name: _unwrapped(value, taken, True) for name, value in named.items()} if named else named
         token = scoped_float.set(DOUBLE)
         try:
-            return closed(function(*given, **options), taken)
+            return wrapped(function(*given, **options), taken)
         finally:
             scoped_float.reset(token)
 
@@ -46,12 +46,12 @@ def lifted(function: Callable[..., Any], *, host: bool = False) -> Callable[...,
 _PLAIN = frozenset([int, float, complex, bool, str, type(None), slice, type, np.dtype, type(Ellipsis)])
 
 
-def opened(value: Any) -> Any:
+def unwrapped(value: Any) -> Any:
     """Returns the array of one of CuPy's, also in sequences; anything else unchanged."""
-    return _opened(value, [], True)
+    return _unwrapped(value, [], True)
 
 
-def _opened(value: Any, taken: list[ndarray], host: bool) -> Any:
+def _unwrapped(value: Any, taken: list[ndarray], host: bool) -> Any:
     """Returns the array of one of CuPy's, also in sequences, and adds CuPy's to a list.
 
     Raises:
@@ -63,7 +63,7 @@ def _opened(value: Any, taken: list[ndarray], host: bool) -> Any:
     if type(value) in _PLAIN:
         return value
     if type(value) in (list, tuple):
-        inner = [_opened(item, taken, True) for item in value]
+        inner = [_unwrapped(item, taken, True) for item in value]
         return inner if type(value) is list else tuple(inner)
     if is_holder(value):
         return held(value)
@@ -76,7 +76,7 @@ def _opened(value: Any, taken: list[ndarray], host: bool) -> Any:
     return value
 
 
-def closed(result: Any, taken: Sequence[ndarray] = ()) -> Any:
+def wrapped(result: Any, taken: Sequence[ndarray] = ()) -> Any:
     """Returns a result as CuPy's array, also in sequences; anything else unchanged.
 
     Args:
@@ -85,9 +85,9 @@ def closed(result: Any, taken: Sequence[ndarray] = ()) -> Any:
     if isinstance(result, Array):
         return _of(result, taken)
     if type(result) is tuple or type(result) is list:
-        return type(result)([closed(item, taken) for item in result])
+        return type(result)([wrapped(item, taken) for item in result])
     if isinstance(result, tuple) and hasattr(result, "_fields"):
-        return type(result)(*[closed(item, taken) for item in result])
+        return type(result)(*[wrapped(item, taken) for item in result])
     return result
 
 

@@ -14,7 +14,7 @@ import vkcompute.numpy as vnp
 from vkcompute.array_namespace import methods
 from vkcompute.arrays.functions import files
 from vkcompute.compat.cupy.arrays import ndarray
-from vkcompute.compat.cupy.lifting import closed, lifted, opened
+from vkcompute.compat.cupy.lifting import lifted, unwrapped, wrapped
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_empty
 
@@ -34,7 +34,7 @@ def _property(name: str) -> property:
     getter = getattr(Array, name).fget
 
     def get(self: ndarray) -> Any:
-        return closed(getter(self._array), (self,))
+        return wrapped(getter(self._array), (self,))
 
     return property(get, doc=getter.__doc__)
 
@@ -44,10 +44,10 @@ def _part(name: str) -> property:
 
     def get(self: ndarray) -> Any:
         part = getattr(self._array, name)
-        return self if part is self._array else closed(part, (self,))
+        return self if part is self._array else wrapped(part, (self,))
 
     def put(self: ndarray, value: Any) -> None:
-        setattr(self._array, name, opened(value))
+        setattr(self._array, name, unwrapped(value))
 
     return property(get, put, doc=f"The {name} parts of the elements.")
 
@@ -174,11 +174,11 @@ class _Methods(ndarray):
 
     def fill(self, value: Any) -> None:
         """Sets every element."""
-        given = opened(value)
+        given = unwrapped(value)
         if isinstance(given, Array):
             if given.ndim:
                 raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
-            self._array[...] = opened(cast(value, self._array.dtype))
+            self._array[...] = unwrapped(cast(value, self._array.dtype))
             return
         self._array.fill(cast(given, self._array.dtype))
 
@@ -205,7 +205,7 @@ class _Methods(ndarray):
 
     @flat.setter
     def flat(self, values: Any) -> None:
-        self._array.flat = opened(values)
+        self._array.flat = unwrapped(values)
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Calls CuPy's function of elements of NumPy's name."""
@@ -239,7 +239,7 @@ def cast(value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, ndarray):
         return value if np.can_cast(value._array.dtype, dtype, "same_kind") else value.astype(dtype)
     if isinstance(value, (float, complex, np.generic, np.ndarray, list, tuple)):
-        host = np.asarray(opened(value)) if not _has_arrays(value) else None
+        host = np.asarray(unwrapped(value)) if not _has_arrays(value) else None
         if host is not None and host.dtype != object and not np.can_cast(host.dtype, dtype, "same_kind"):
             return host.astype(dtype)[()]
     return value
@@ -260,8 +260,8 @@ def _counterpart(path: Sequence[str]) -> Any:
 
 def scatter(name: str, array: ndarray, slices: Any, value: Any) -> None:
     """Combines elements at indices with values, by a function of elements."""
-    given = vnp.asarray(opened(value), device=array._array.runtime)
-    at = opened(slices)
+    given = vnp.asarray(unwrapped(value), device=array._array.runtime)
+    at = unwrapped(slices)
     getattr(vnp, name).at(array._array, at, given.astype(array._array.dtype))
 
 
@@ -283,16 +283,16 @@ class flatiter:  # noqa: N801
             isinstance(at, (int, slice, np.integer)) or at is Ellipsis or (isinstance(at, tuple) and not at)
         ):
             raise IndexError("unsupported iterator index")
-        return closed(self.base._array.flat[opened(at)])
+        return wrapped(self.base._array.flat[unwrapped(at)])
 
     def __setitem__(self, at: Any, value: Any) -> None:
         if isinstance(at, bool) or not (isinstance(at, (int, slice, np.integer)) or at is Ellipsis):
             raise IndexError("unsupported iterator index")
-        given = opened(cast(value, self.base._array.dtype))
+        given = unwrapped(cast(value, self.base._array.dtype))
         if isinstance(given, Array) and not isinstance(at, (int, np.integer)):  # repeated as often as it takes
             n = len(range(*at.indices(len(self)))) if isinstance(at, slice) else len(self)
             given = vnp.resize(given, n)
-        self.base._array.flat[opened(at)] = given
+        self.base._array.flat[unwrapped(at)] = given
 
     def __iter__(self) -> flatiter:
         return self
@@ -305,13 +305,13 @@ class flatiter:  # noqa: N801
 
     def copy(self) -> ndarray:
         """Returns the elements as a new array of one axis."""
-        result: ndarray = closed(self.base._array.flat.copy())
+        result: ndarray = wrapped(self.base._array.flat.copy())
         return result
 
 
 def _lifted_property(given: property) -> property:
     getter: Any = given.fget
-    return property(lambda self: closed(getter(self._array), (self,)), doc=getter.__doc__)
+    return property(lambda self: wrapped(getter(self._array), (self,)), doc=getter.__doc__)
 
 
 _install()

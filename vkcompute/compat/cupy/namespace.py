@@ -10,7 +10,7 @@ import numpy as np
 
 import vkcompute.numpy as vnp
 from vkcompute.arrays.functions.ufunc_methods import Ufunc
-from vkcompute.compat.cupy import conversion, exceptions, further, kernels, methods, polynomials, pools, scalars
+from vkcompute.compat.cupy import conversion, cupy_functions, exceptions, kernels, methods, polynomials, pools, scalars
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.lifting import lifted
 from vkcompute.compat.cupy.ufuncs import ufunc
@@ -99,7 +99,7 @@ def _names() -> dict[str, Any]:
     )
     for name in ("where", "clip"):
         names[name].of_numbers = getattr(np, name)
-    for module in (conversion, exceptions, further, kernels, polynomials, pools, scalars):
+    for module in (conversion, cupy_functions, exceptions, kernels, polynomials, pools, scalars):
         names.update({
             name: value for name, value in vars(module).items()
             if not name.startswith("_") and getattr(value, "__module__", "") in (module.__name__, "numpy.exceptions")

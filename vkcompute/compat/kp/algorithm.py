@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.compat.kp.constants import count_values, pack_push_constants, python_values, specialization_constants
-from vkcompute.compat.kp.context import Child, Context
+from vkcompute.compat.kp.context import Child, ManagerBase
 from vkcompute.compat.kp.image import Image
 from vkcompute.compat.kp.memory_objects import Command, Memory, own_memory_objects
 from vkcompute.errors import KomputeError, SpirvError
@@ -28,7 +28,7 @@ class Algorithm(Child):
 
     def __init__(
         self,
-        manager: Context,
+        manager: ManagerBase,
         tensors: Sequence[Memory],
         spirv: bytes,
         workgroup: Sequence[int],

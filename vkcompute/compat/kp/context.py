@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from vkcompute.runtime.runtime import Runtime
 
 
-class Context:
+class ManagerBase:
     """Base class of `Manager`: an open runtime, and the objects to destroy with it.
 
     Attributes:
@@ -59,7 +59,7 @@ class Child:
         manager: the manager that made the object.
     """
 
-    manager: Context
+    manager: ManagerBase
 
     def is_init(self) -> bool:
         """Returns True if the object can be used: neither it nor its manager is destroyed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from vkcompute.compat.kp.context import Context
+from vkcompute.compat.kp.context import ManagerBase
 from vkcompute.compat.kp.memory_objects import Command, HostArray, Memory, MemoryTypes, NamedIntEnum
 from vkcompute.errors import KomputeError
 
@@ -28,7 +28,7 @@ class Image(Memory):
 
     def __init__(
         self,
-        manager: Context,
+        manager: ManagerBase,
         data: HostArray,
         extent: tuple[int, int, int],
         memory_type: MemoryTypes,

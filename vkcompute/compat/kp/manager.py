@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.compat.kp.algorithm import Algorithm
-from vkcompute.compat.kp.context import Context
+from vkcompute.compat.kp.context import ManagerBase
 from vkcompute.compat.kp.image import Image, ImageTilings
 from vkcompute.compat.kp.memory_objects import Memory, MemoryTypes, Tensor
 from vkcompute.compat.kp.sequence import Sequence as OpSequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kp")
 
 
-class Manager(Context):
+class Manager(ManagerBase):
     """Opens a device, and makes memory objects, algorithms and sequences on it.
 
     Args:

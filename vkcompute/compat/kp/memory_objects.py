@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.compat.kp.context import Child, Context
+from vkcompute.compat.kp.context import Child, ManagerBase
 from vkcompute.dtypes import lookup
 from vkcompute.errors import KomputeError
 
@@ -84,7 +84,7 @@ class Memory(Child):
         primary: the array that algorithms use: a tensor of vkcompute's runtime, or a DeviceImage.
     """
 
-    def __init__(self, manager: Context, data: HostArray, memory_type: MemoryTypes) -> None:
+    def __init__(self, manager: ManagerBase, data: HostArray, memory_type: MemoryTypes) -> None:
         if not isinstance(memory_type, MemoryTypes):
             raise TypeError(f"memory_type is one of kp.MemoryTypes; got {memory_type!r}")
         if not data.size:
@@ -235,7 +235,7 @@ def memory_objects(user: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
     return memory
 
 
-def own_memory_objects(manager: Context, user: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
+def own_memory_objects(manager: ManagerBase, user: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
     """Returns the objects as a tuple; `memory_objects` with a check of their manager.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.compat.kp.context import Child, Context
+from vkcompute.compat.kp.context import Child, ManagerBase
 from vkcompute.compat.kp.memory_objects import Command
 from vkcompute.compat.kp.operations import OpBase
 from vkcompute.errors import KomputeError
@@ -31,7 +31,7 @@ class Sequence(Child):
     evaluated alone becomes a graph, too, after some evaluations in a row.
     """
 
-    def __init__(self, manager: Context, total_timestamps: int) -> None:
+    def __init__(self, manager: ManagerBase, total_timestamps: int) -> None:
         self.manager = manager
         self._operations: list[OpBase] = []  # since clear()
         self._recorded: list[OpBase] = []  # since the recording began

@@ -31,7 +31,7 @@ def in_kernels(emit: Callable[..., Any]) -> Callable[[_Function], _Function]:
     return decorate
 
 
-def outside(name: str) -> NoReturn:
+def refuse_outside_kernel(name: str) -> NoReturn:
     """Raises the error for a function of kernels that is called on the host."""
     raise NotImplementedError(f"{name} can only be called in a kernel")
 

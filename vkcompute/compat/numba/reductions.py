@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.kernel_names import in_kernels, outside
+from vkcompute.compat.numba.kernel_names import in_kernels, refuse_outside_kernel
 from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, describe
@@ -42,7 +42,7 @@ def fold_rows(combine: Any, x: Any, start: Any, extra: Any) -> Any:
 @in_kernels(_folded)
 def folded(combine: Any, x: Any, start: Any, extra: Any) -> Any:
     """Folds an array with any number of axes."""
-    outside("folded")
+    refuse_outside_kernel("folded")
 
 
 def _added(total: Any, v: Any, _: Any) -> Any:

@@ -158,7 +158,7 @@ def conversions(name: str, session: Session) -> None:
     x = np.random.default_rng(10).integers(0, limit, N).astype(name)
     if np.dtype(name).kind == "f":
         x = x + x.dtype.type(0.25)  # truncated by conversions to integers
-    available = dtypes.of_kernels(session.gpu.device.physical.features)
+    available = dtypes.kernel_dtypes(session.gpu.device.physical.features)
     array = session.gpu.array(x)
     for target in available:
         out = session.gpu.zeros(N, target)

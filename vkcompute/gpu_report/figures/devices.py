@@ -10,7 +10,6 @@ from vkcompute.core.instance import Instance
 from vkcompute.core.physical import enumerate_devices, verdicts
 from vkcompute.gpu_report.items import Items, Session, Unavailable
 
-_SOFTWARE = "llvmpipe", "swiftshader"
 # Identifiers of one piece of hardware, and texts that depend on the machine.
 _PRIVATE = "pipeline_cache_uuid", "deviceUUID", "driverUUID", "deviceLUID", "index"
 

@@ -11,11 +11,11 @@ from vkcompute.compiled.launches import Compiled, is_wrapped
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.compiled.target import target_of
 from vkcompute.runtime.graphs.graph import recording_graph
+from vkcompute.runtime.launching.arguments import MAX_BINDING_SLACK
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import broadcast_strides
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
-_SLACK_BYTES = 256  # a view is bound from an aligned byte before it
 N_RESERVED = 1
 """Bindings that a kernel may need beside its arrays: the buffer for loops that the driver ends early."""
 _STEP = 1 << 18  # windows start at multiples of it: a multiple of each stage's chunk, and of every alignment in bytes
@@ -55,7 +55,7 @@ def windows(n: int, arrays: Sequence[Array], n_more: int = 0) -> list[tuple[int,
     limits.
     """
     widest = max([array.dtype.itemsize for array in arrays])
-    slack = _SLACK_BYTES if any(array.offset for array in arrays) else 0
+    slack = MAX_BINDING_SLACK if any(array.offset for array in arrays) else 0
     runtime = runtime_of(arrays[0])
     most = min((runtime.device.max_binding_bytes - slack) // (widest * _n_sharing(arrays, n_more)), MOST_ELEMENTS)
     step = most // _STEP * _STEP
@@ -93,14 +93,14 @@ def axis_to_halve(
     return max(allowed, key=lambda axis: (shape[axis] - 1) * abs(strides[axis]), default=None)
 
 
-def exceeds_binding(array: Array) -> bool:
+def is_larger_than_binding(array: Array) -> bool:
     """True if an array may be larger than a binding."""
     return _nbytes_spanned(array) > most_bytes(array)
 
 
 def most_bytes(array: Array) -> int:
     """Returns the bytes that a binding has on the array's device, wherever an array begins."""
-    return int(array.runtime.device.max_binding_bytes) - _SLACK_BYTES
+    return int(array.runtime.device.max_binding_bytes) - MAX_BINDING_SLACK
 
 
 def _nbytes_spanned(array: Array) -> int:

@@ -34,7 +34,7 @@ from vkcompute.jit.elementwise.dispatch import (
     window,
     windows,
 )
-from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, ProgramSource, cost, result
+from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, ProgramSource, UnoptimizedKernel, cost, result
 from vkcompute.jit.elementwise.reduction_methods import IDENTITY
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
@@ -192,7 +192,7 @@ def element_program(
     block: ElementBlock,
     *,
     real: Scalar | None = None,
-) -> Program:
+) -> UnoptimizedKernel:
     """Builds the kernel that applies a function to each element.
 
     Its arguments are the arrays, the results, the numbers, the lengths of the axes except the first, the layouts of
@@ -222,7 +222,7 @@ def element_program(
         dtypes = wanted or tuple([body.number(c, value).name for value in results])
         for dtype, value, layout in zip(dtypes, results, placed or [None] * len(dtypes), strict=True):
             c.arrays.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, value, ELEMENTS[dtype]))
-    return Program(c, dtypes, single, strided=tuple(body.strided))
+    return UnoptimizedKernel(c, dtypes, single, strided=tuple(body.strided))
 
 
 def _block_program(
@@ -233,7 +233,7 @@ def _block_program(
     views: tuple[bool, ...],
     block: ElementBlock,
     real: Scalar,
-) -> Program | None:
+) -> UnoptimizedKernel | None:
     """Builds the kernel that applies a function to blocks of elements; None if it is not limited by memory."""
     if any(map(has_parts, signature)) or any(ELEMENTS[dtype] in PARTS for dtype in wanted):
         return None
@@ -269,7 +269,7 @@ def _block_program(
             for inside, offset, value in zip(run.inside, run.offsets(whole, layout), converted, strict=True):
                 with b.if_(inside).then:
                     c.arrays.store(out_singly, offset, value)
-    return Program(c, dtypes, single, block.size, tuple(body.strided))
+    return UnoptimizedKernel(c, dtypes, single, block.size, tuple(body.strided))
 
 
 class ElementLauncher:
@@ -299,8 +299,9 @@ class ElementLauncher:
             plan = bound[-1].runtime.plans.get((self._arguments.plan_key, *keys)) if outs else None
         except AttributeError:  # an array of a group, or an error
             plan = None
-        # `like`: another plan may have converted its own results
-        if plan is not None and (like is None or plan.found() is like) and plan.enqueue(bound, None) is not None:
+        if plan is not None and like is not None and plan.specialization() is not like:
+            plan = None  # another plan may have converted its own results
+        if plan is not None and plan.enqueue(bound, None) is not None:
             return outs[0] if plan.single else outs
         if group_of(args) is not None:
             return self._sharded(args, out)

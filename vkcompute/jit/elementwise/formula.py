@@ -107,5 +107,5 @@ def known() -> dict[str, Any]:
     own = __name__.partition(".")[0]  # its functions are left out; numpy's are FunctionType, too, before 1.25
     foreign = [fn for fn in INTRINSICS if not (isinstance(fn, FunctionType) and fn.__module__.startswith(own))]
     foreign = [fn for fn in [*foreign, *OWN.values()] if fn not in _OF_COMPLEX]
-    foreign.sort(key=lambda each: (vars(np).get(each.__name__) is each, getattr(each, "__module__", "") != "math"))
+    foreign.sort(key=lambda fn: (vars(np).get(fn.__name__) is fn, getattr(fn, "__module__", "") != "math"))
     return {fn.__name__: fn for fn in foreign} | {"math": math, "np": np}

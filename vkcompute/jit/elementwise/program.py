@@ -43,7 +43,7 @@ _COSTS = {"loop": math.inf, "barrier": math.inf}
 __tracebackhide__ = hides_calls
 
 
-class Program(NamedTuple):
+class UnoptimizedKernel(NamedTuple):
     """A kernel before it is optimized.
 
     Attributes:
@@ -70,7 +70,7 @@ class ProgramSource:
         origin: the functions from which the programs are made.
     """
 
-    def __init__(self, name: str, build: Callable[..., Program], functions: Sequence[FunctionType]) -> None:
+    def __init__(self, name: str, build: Callable[..., UnoptimizedKernel], functions: Sequence[FunctionType]) -> None:
         self.name, self._build, self.origin = name, build, PythonOrigin(functions)
 
     def function(self, *key: Any) -> ir.Function:

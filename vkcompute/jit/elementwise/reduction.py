@@ -23,7 +23,7 @@ __tracebackhide__ = hides_calls
 class Reduction:
     """A reduction made by `vc.reduce`; a call launches it."""
 
-    def __init__(self, given: Any, initial: Any, each: Any) -> None:
+    def __init__(self, given: Any, initial: Any, map_function: Any) -> None:
         from vkcompute.jit.elementwise.formula import function_of  # not at import: it loads the compiler
 
         rule = "an expression of a reduction has the arguments a and b; for other names write a function"
@@ -33,8 +33,8 @@ class Reduction:
             raise TypeError(f"vc.reduce takes a function of two numbers; {combine.function.__name__} takes {n}")
         if not isinstance(initial, (bool, int, float, np.number, np.bool_)) or np.iscomplexobj(initial):
             raise TypeError(f"the initial value is a number; got {type(initial).__name__}")
-        self._given = given, initial, each
-        self.definition = combine, initial, None if each is None else function_of(each, "map")
+        self._given = given, initial, map_function
+        self.definition = combine, initial, None if map_function is None else function_of(map_function, "map")
         self.__name__, self.__doc__ = combine.function.__name__, combine.function.__doc__
 
     @cached_property

@@ -25,8 +25,8 @@ from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.dispatch import (
     axis_to_halve,
     dispatch,
-    exceeds_binding,
     halves,
+    is_larger_than_binding,
     most_bytes,
     options_on,
     part_along,
@@ -50,7 +50,7 @@ from vkcompute.runtime.tuning import tuning_of
 __tracebackhide__ = hides_calls
 
 
-class Launched(NamedTuple):
+class LaunchedStage(NamedTuple):
     """A stage that was launched.
 
     Attributes:
@@ -69,7 +69,7 @@ class ReduceLauncher:
     """Reduces arrays, and keeps the programs of the stages.
 
     Args:
-        combine, initial, each: as of `vc.reduce`; `each` is its `map`.
+        combine, initial, map_formula: as of `vc.reduce`; the last is its `map`.
         commutes: True if elements may be combined in any order, and the initial value is neutral.
         finish: a function of a result, and of numbers, that the last stage applies.
     """
@@ -78,25 +78,25 @@ class ReduceLauncher:
         self,
         combine: Formula,
         initial: Any,
-        each: Formula | None,
+        map_formula: Formula | None,
         *,
         commutes: bool = False,
         finish: Formula | None = None,
     ) -> None:
         self._combine, self._initial, self._commutes, self._finish = combine, initial, commutes, finish
-        self._arguments = Arguments(each or IDENTITY, combine.name)
-        mapped = f", map={each.name}" if each and each.name not in each.parameters else ""
+        self._arguments = Arguments(map_formula or IDENTITY, combine.name)
+        mapped = f", map={map_formula.name}" if map_formula and map_formula.name not in map_formula.parameters else ""
         whole = f"reduce: {combine.name}{mapped}"
-        self._later = self._programs(f"reduce: {combine.name}, of parts" if each else whole, IDENTITY)
-        self._first = self._programs(whole, each) if each else self._later
+        self._later = self._programs(f"reduce: {combine.name}, of parts" if map_formula else whole, IDENTITY)
+        self._first = self._programs(whole, map_formula) if map_formula else self._later
         self._copying = ElementLauncher(IDENTITY)
         self._repetitions = object()
 
-    def _programs(self, name: str, each: Formula) -> Compiled:
+    def _programs(self, name: str, map_formula: Formula) -> Compiled:
         """Returns the programs of the stages that apply this formula to the elements first."""
-        build = partial(stage_program, self._combine, self._initial, each, finish=self._finish)
-        functions = [*self._combine.functions, *each.functions]
-        texts = [self._combine.text, each.text, fingerprint.value(self._initial)]
+        build = partial(stage_program, self._combine, self._initial, map_formula, finish=self._finish)
+        functions = [*self._combine.functions, *map_formula.functions]
+        texts = [self._combine.text, map_formula.text, fingerprint.value(self._initial)]
         if self._finish is not None:
             name = f"{name}, then {self._finish.name}"
             functions += self._finish.functions
@@ -165,7 +165,7 @@ class ReduceLauncher:
             out.refuse_shared()
             if needs_strides(out) or any(out.overlaps(array) or may_overlap(array, out) for array in arrays):
                 return self._apart(args, axis, out, keepdims, dtype, final)
-        if any(exceeds_binding(array) and not array.contiguous for array in arrays):
+        if any(is_larger_than_binding(array) and not array.contiguous for array in arrays):
             args = tuple([self._contiguous(arg) for arg in args])
             return self(args, {}, tuple(reduced), out, keepdims, dtype, final)
         in_windows = len(windows(planned[0].n, arrays, 1)) > 1
@@ -184,7 +184,7 @@ class ReduceLauncher:
     def _repeated(self, key: tuple[Any, ...], args: tuple[Any, ...], final: tuple[Any, ...], out: Array) -> bool:
         """Repeats the launches of a call; returns False if its intermediate results do not get the same addresses."""
         runtime = runtime_of(out)
-        known: Sequence[Launched] | None = runtime.plans.get(key)
+        known: Sequence[LaunchedStage] | None = runtime.plans.get(key)
         if known is None or runtime.scheduler.recordings:
             return False
         for size, dtype, launch_key, plan in known:
@@ -197,7 +197,7 @@ class ReduceLauncher:
 
     def _contiguous(self, arg: Any) -> Any:
         """Returns a contiguous copy of a large view: halves in the order of its elements may all be as large."""
-        if type(arg) is not Array or arg.contiguous or not exceeds_binding(arg):
+        if type(arg) is not Array or arg.contiguous or not is_larger_than_binding(arg):
             return arg
         copy = temporary(arg.runtime, arg.shape, arg.dtype)
         self._copying((arg,), {}, copy)
@@ -286,16 +286,16 @@ class ReduceLauncher:
         dtype: str,
         out: Array,
         final: tuple[Any, ...] | None,
-    ) -> list[Launched]:
+    ) -> list[LaunchedStage]:
         """Launches the stages; a recording graph owns the intermediate results."""
-        launched: list[Launched] = []
+        launched: list[LaunchedStage] = []
         programs, exact = self._first, is_exact(args, key[2])
         for stage in planned:
             last = stage is planned[-1]
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype.name if last and out.dtype.name != dtype else None
             plan = self._stage(stage, programs, key, final if last else None, wanted, args, lengths, part, exact)
-            launched.append(Launched(None if last else part.size, dtype, part.launch_key, plan))
+            launched.append(LaunchedStage(None if last else part.size, dtype, part.launch_key, plan))
             programs, key = self._later, (*key[:2], ((part.dtype.char, 1),), ((True,),))
             args, lengths, exact = (part,), (), True
         return launched

@@ -17,7 +17,7 @@ from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
 from vkcompute.jit.elementwise import reduction_methods
 from vkcompute.jit.elementwise.broadcasting import Mask
-from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
+from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, UnoptimizedKernel, cost, result
 from vkcompute.jit.elementwise.reduction_methods import (
     BLOCKS,
     IDENTITY,
@@ -138,7 +138,7 @@ def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool, commutes: 
 def stage_program(
     combine: Formula,
     initial: Any,
-    each: Formula,
+    map_formula: Formula,
     real: Scalar,
     dtype: str | None,
     signature: Signature,
@@ -148,7 +148,7 @@ def stage_program(
     more: Signature = (),
     *,
     finish: Formula | None = None,
-) -> Program:
+) -> UnoptimizedKernel:
     """Builds the kernel of a stage.
 
     Its arguments are the arrays, the result, the numbers, those of `finish`, the lengths of the broadcast axes except
@@ -156,7 +156,7 @@ def stage_program(
 
     Args:
         combine: the function of two elements.
-        each: the function that is applied to the elements first.
+        map_formula: the function that is applied to the elements first.
         real: the type of Python floats.
         dtype: the dtype in which elements are combined; None for their common type.
         form: the pattern; a function that computes more than it loads gets single elements.
@@ -164,7 +164,8 @@ def stage_program(
         more: the types of the numbers of `finish`.
         finish: the function of a result and of these numbers that the last stage applies; None if it applies none.
     """
-    body, pair, (method, end, last, block, axis) = Body(each, signature, masks, more), Body(combine, (), ()), form
+    body, pair = Body(map_formula, signature, masks, more), Body(combine, (), ())
+    method, end, last, block, axis = form
     ending = Body(finish, (), ()) if finish is not None and last else None
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
     most_cost = MOST_COPIED_COST if method in ("interleaved", "wide") else MOST_COST
@@ -315,7 +316,7 @@ def stage_program(
     names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
     c.inline(kernel, [given[name] for name in names], {}, ast.Pass())
     n_columns = block.size * spread if kernel is reduction_methods.wide else block.size if columns else 1
-    return Program(c, (stored.name,), block=n_columns, strided=tuple(body.strided))
+    return UnoptimizedKernel(c, (stored.name,), block=n_columns, strided=tuple(body.strided))
 
 
 def _listed(value: Any) -> Sequence[Number]:

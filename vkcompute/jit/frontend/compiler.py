@@ -31,7 +31,7 @@ from vkcompute.jit.frontend import array_views, complex_values
 from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.array_choices import ArrayChoice, ArrayChoices, chosen, has_array
 from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES
-from vkcompute.jit.frontend.context import Context
+from vkcompute.jit.frontend.context import CompilerContext
 from vkcompute.jit.frontend.element_access import ElementAccess, indexed, is_sliced
 from vkcompute.jit.frontend.element_offsets import DeviceOffsets
 from vkcompute.jit.frontend.intrinsics import (
@@ -74,7 +74,7 @@ SPECIAL_FORMS: dict[Any, Callable[[Evaluator, ast.Call], Any]] = {}
 """Functions of kernels whose calls evaluate their arguments themselves."""
 
 
-class Compiler(Context):
+class Compiler(CompilerContext):
     """The language of kernels, for one kernel.
 
     Args:

@@ -12,7 +12,7 @@ from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.source import Source
 
 
-class Context:
+class CompilerContext:
     """A function of `ir/` that is being built.
 
     Attributes:

@@ -15,7 +15,7 @@ from vkcompute.ir import FLOAT32, SCALARS, UINT32, Value
 from vkcompute.ir.function import Op
 from vkcompute.ir.types import SmallFloat, element_of
 from vkcompute.jit.frontend import array_views, part_assignments, records
-from vkcompute.jit.frontend.context import Context
+from vkcompute.jit.frontend.context import CompilerContext
 from vkcompute.jit.frontend.element_offsets import ElementOffsets, along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.item_types import ItemTypes
@@ -53,7 +53,11 @@ class ElementAccess:
     """
 
     def __init__(
-        self, program: Context, numbers: NumberConversion, offsets: ElementOffsets, items: ItemTypes | None = None
+        self,
+        program: CompilerContext,
+        numbers: NumberConversion,
+        offsets: ElementOffsets,
+        items: ItemTypes | None = None,
     ) -> None:
         self._program, self._numbers, self._offsets, self._items = program, numbers, offsets, items
         self._builder = numbers.builder

@@ -8,7 +8,7 @@ from typing import Any
 from vkcompute.compiled.specialization import LOOP
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, UINT32, Memory, Scalar, Value
-from vkcompute.jit.frontend.context import Context
+from vkcompute.jit.frontend.context import CompilerContext
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.item_types import ItemTypes
 from vkcompute.jit.frontend.number_conversion import NumberConversion
@@ -39,7 +39,9 @@ class PrivateArrays:
         items: the types of the items of lists.
     """
 
-    def __init__(self, program: Context, numbers: NumberConversion, arrays: ElementAccess, items: ItemTypes) -> None:
+    def __init__(
+        self, program: CompilerContext, numbers: NumberConversion, arrays: ElementAccess, items: ItemTypes
+    ) -> None:
         self._program, self._numbers, self._arrays, self._items = program, numbers, arrays, items
         self._builder = numbers.builder
         self._made: dict[tuple[Any, ...], ArrayValue] = {}

@@ -11,7 +11,7 @@ from vkcompute.ir import ATOMICS
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
-from vkcompute.jit.library.ids import outside
+from vkcompute.jit.library.ids import refuse_outside_kernel
 
 __all__ = """
     add and_ compare_exchange exchange max min or_ xor
@@ -59,49 +59,49 @@ def add(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     Atomic operations do not order other accesses: that takes a barrier, a memory fence or another launch. The order in
     which floats are added is undefined.
     """
-    outside("atomic.add(array, index, value)")
+    refuse_outside_kernel("atomic.add(array, index, value)")
 
 
 @intrinsic(partial(_atomic, "min"))
 def min(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     """Atomically replaces the element by the smaller of element and value, NaN if one is; returns the old element."""
-    outside("atomic.min(array, index, value)")
+    refuse_outside_kernel("atomic.min(array, index, value)")
 
 
 @intrinsic(partial(_atomic, "max"))
 def max(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     """Atomically replaces the element by the larger of element and value, NaN if one is; returns the old element."""
-    outside("atomic.max(array, index, value)")
+    refuse_outside_kernel("atomic.max(array, index, value)")
 
 
 @intrinsic(partial(_atomic, "and"))
 def and_(array: Any, index: int | tuple[int, ...], value: int) -> int:
     """Atomically `array[index] &= value`; returns the old element."""
-    outside("atomic.and_(array, index, value)")
+    refuse_outside_kernel("atomic.and_(array, index, value)")
 
 
 @intrinsic(partial(_atomic, "or"))
 def or_(array: Any, index: int | tuple[int, ...], value: int) -> int:
     """Atomically `array[index] |= value`; returns the old element."""
-    outside("atomic.or_(array, index, value)")
+    refuse_outside_kernel("atomic.or_(array, index, value)")
 
 
 @intrinsic(partial(_atomic, "xor"))
 def xor(array: Any, index: int | tuple[int, ...], value: int) -> int:
     """Atomically `array[index] ^= value`; returns the old element."""
-    outside("atomic.xor(array, index, value)")
+    refuse_outside_kernel("atomic.xor(array, index, value)")
 
 
 @intrinsic(partial(_atomic, "exchange"))
 def exchange(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     """Atomically `array[index] = value`; returns the old element."""
-    outside("atomic.exchange(array, index, value)")
+    refuse_outside_kernel("atomic.exchange(array, index, value)")
 
 
 @intrinsic(partial(_atomic, "compare_exchange"))
 def compare_exchange(array: Any, index: int | tuple[int, ...], expected: int, new: int) -> int:
     """Atomically sets the element to `new` if it is `expected`; returns the old element."""
-    outside("atomic.compare_exchange(array, index, expected, new)")
+    refuse_outside_kernel("atomic.compare_exchange(array, index, expected, new)")
 
 
 def __dir__() -> list[str]:

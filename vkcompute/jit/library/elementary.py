@@ -30,7 +30,7 @@ def _polynomial(c: Compiler, x: Any, coefficients: tuple[float, ...] | Polynomia
     if isinstance(coefficients, Polynomial):
         value = c.cast(x, FLOAT64)
         return Number(c.builder.append(Op("polynomial", FLOAT64, (value,), coefficients)), Kind(FLOAT64))
-    return reduce(lambda sum, each: c.binary("+", c.binary("*", sum, x), each), coefficients[::-1])
+    return reduce(lambda sum, term: c.binary("+", c.binary("*", sum, x), term), coefficients[::-1])
 
 
 def _in_fixed_point(c: Compiler, x: Any, function: Any, y: Any = None) -> Number:

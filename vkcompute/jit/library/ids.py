@@ -18,7 +18,7 @@ SIMULATED: ContextVar[Callable[[str, int], int] | None] = ContextVar("SIMULATED"
 """Gives the IDs of the invocation that is being simulated, for a debugger that evaluates these functions."""
 
 
-def outside(name: str) -> NoReturn:
+def refuse_outside_kernel(name: str) -> NoReturn:
     """Raises the error for a kernel function that is called outside of a kernel."""
     raise KernelError(
         f"vc.{name} has a value inside of a function that vc.kernel compiles; it was called outside of one"
@@ -27,7 +27,7 @@ def outside(name: str) -> NoReturn:
 
 def _simulated(name: str, axis: int) -> int:
     simulated = SIMULATED.get()
-    return simulated(name, axis) if simulated is not None else outside(f"{name}({axis})")
+    return simulated(name, axis) if simulated is not None else refuse_outside_kernel(f"{name}({axis})")
 
 
 def _id(name: str, c: Compiler, axis: Any = 0) -> Any:

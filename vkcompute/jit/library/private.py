@@ -15,7 +15,7 @@ from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.private_arrays import MOST_ITEMS
 from vkcompute.jit.frontend.record_types import RecordType
 from vkcompute.jit.frontend.values import ArrayValue, describe
-from vkcompute.jit.library.ids import outside
+from vkcompute.jit.library.ids import refuse_outside_kernel
 from vkcompute.jit.library.workgroup import assigned_name, layout
 
 _Items = tuple[list[Any], tuple[int, ...]]
@@ -96,4 +96,4 @@ def local(shape: int | tuple[int, ...], dtype: Any) -> Any:
     Shape and dtype are compile-time constants. The array is in registers if all indices are known at compile time,
     those in loops over short ranges included.
     """
-    outside("local(shape, dtype)")
+    refuse_outside_kernel("local(shape, dtype)")

@@ -15,7 +15,7 @@ from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.values import Kind, Number, Row, Vector, describe, is_python
 from vkcompute.jit.library.element_functions import KernelEmitter
-from vkcompute.jit.library.ids import outside
+from vkcompute.jit.library.ids import refuse_outside_kernel
 from vkcompute.operations import philox as of_words
 
 __all__ = ["default_rng", "normal", "philox", "uniform"]
@@ -101,7 +101,7 @@ def philox(counter: Any, key: Any) -> Any:
     counter is an integer of up to 64 bits, or a tuple of up to four of 32 bits, the lowest first. The key is an integer
     of up to 64 bits, or a tuple of two. An invocation that takes several vectors counts them in the counter.
     """
-    outside("random.philox(…)")
+    refuse_outside_kernel("random.philox(…)")
 
 
 @intrinsic(partial(_floats, fractions))
@@ -112,7 +112,7 @@ def uniform(counter: Any, key: Any) -> Any:
 
     Counter and key are those of `philox`.
     """
-    outside("random.uniform(…)")
+    refuse_outside_kernel("random.uniform(…)")
 
 
 @intrinsic(partial(_floats, normals))
@@ -121,7 +121,7 @@ def normal(counter: Any, key: Any) -> Any:
 
     Counter and key are those of `philox`.
     """
-    outside("random.normal(…)")
+    refuse_outside_kernel("random.normal(…)")
 
 
 def default_rng(seed: Any = None, *, device: Any = None) -> Any:

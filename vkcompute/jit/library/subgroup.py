@@ -19,7 +19,7 @@ from vkcompute.ir import BOOL, SUBGROUP_OPERATIONS, UINT32, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.values import Kind, Number, Vector, describe
-from vkcompute.jit.library.ids import builtin, outside
+from vkcompute.jit.library.ids import builtin, refuse_outside_kernel
 
 __all__ = """
     add all and_ any ballot broadcast broadcast_first count elect exclusive_add exclusive_max exclusive_min
@@ -71,158 +71,158 @@ def _neighbor(c: Compiler, delta: Value, *, up: bool) -> Value:
     """Returns the lane `delta` below or above, or the invocation's own where there is none."""
     b = c.builder
     own, size = b.builtin("subgroup_local_id"), b.builtin("subgroup_size")
-    outside = b.compute("lt", own, delta) if up else b.compute("ge", delta, b.compute("sub", size, own))
-    return b.select(outside, own, b.compute("sub" if up else "add", own, delta))
+    refuse_outside_kernel = b.compute("lt", own, delta) if up else b.compute("ge", delta, b.compute("sub", size, own))
+    return b.select(refuse_outside_kernel, own, b.compute("sub" if up else "add", own, delta))
 
 
 @intrinsic(partial(builtin, "subgroup_size"))
 def size() -> int:
     """Number of lanes of a subgroup, a power of two; int32. Unlike vc.local_size, it is known on the device only."""
-    outside("subgroup.size()")
+    refuse_outside_kernel("subgroup.size()")
 
 
 @intrinsic(partial(builtin, "n_subgroups"))
 def count() -> int:
     """Number of subgroups of the workgroup; int32."""
-    outside("subgroup.count()")
+    refuse_outside_kernel("subgroup.count()")
 
 
 @intrinsic(partial(builtin, "subgroup_id"))
 def id() -> int:
     """Index of the subgroup in its workgroup; int32."""
-    outside("subgroup.id()")
+    refuse_outside_kernel("subgroup.id()")
 
 
 @intrinsic(partial(builtin, "subgroup_local_id"))
 def local_id() -> int:
     """Lane of the invocation: its index in the subgroup; int32."""
-    outside("subgroup.local_id()")
+    refuse_outside_kernel("subgroup.local_id()")
 
 
 @intrinsic(partial(_combined, "add"))
 def add(value: Any) -> Any:
     """Sum over the subgroup, of the type of the value. The order in which floats are added is up to the device."""
-    outside("subgroup.add(value)")
+    refuse_outside_kernel("subgroup.add(value)")
 
 
 @intrinsic(partial(_combined, "mul"))
 def mul(value: Any) -> Any:
     """Product over the subgroup."""
-    outside("subgroup.mul(value)")
+    refuse_outside_kernel("subgroup.mul(value)")
 
 
 @intrinsic(partial(_combined, "min"))
 def min(value: Any) -> Any:
     """Minimum over the subgroup."""
-    outside("subgroup.min(value)")
+    refuse_outside_kernel("subgroup.min(value)")
 
 
 @intrinsic(partial(_combined, "max"))
 def max(value: Any) -> Any:
     """Maximum over the subgroup."""
-    outside("subgroup.max(value)")
+    refuse_outside_kernel("subgroup.max(value)")
 
 
 @intrinsic(partial(_combined, "and"))
 def and_(value: Any) -> Any:
     """Bitwise and over the subgroup, of integers or bools."""
-    outside("subgroup.and_(value)")
+    refuse_outside_kernel("subgroup.and_(value)")
 
 
 @intrinsic(partial(_combined, "or"))
 def or_(value: Any) -> Any:
     """Bitwise or over the subgroup, of integers or bools."""
-    outside("subgroup.or_(value)")
+    refuse_outside_kernel("subgroup.or_(value)")
 
 
 @intrinsic(partial(_combined, "xor"))
 def xor(value: Any) -> Any:
     """Bitwise xor over the subgroup, of integers or bools."""
-    outside("subgroup.xor(value)")
+    refuse_outside_kernel("subgroup.xor(value)")
 
 
 @intrinsic(partial(_combined, "inclusive_add"))
 def inclusive_add(value: Any) -> Any:
     """Inclusive prefix sum: over the lanes up to and including this one."""
-    outside("subgroup.inclusive_add(value)")
+    refuse_outside_kernel("subgroup.inclusive_add(value)")
 
 
 @intrinsic(partial(_combined, "inclusive_mul"))
 def inclusive_mul(value: Any) -> Any:
     """Inclusive prefix product: over the lanes up to and including this one."""
-    outside("subgroup.inclusive_mul(value)")
+    refuse_outside_kernel("subgroup.inclusive_mul(value)")
 
 
 @intrinsic(partial(_combined, "inclusive_min"))
 def inclusive_min(value: Any) -> Any:
     """Inclusive prefix minimum: over the lanes up to and including this one."""
-    outside("subgroup.inclusive_min(value)")
+    refuse_outside_kernel("subgroup.inclusive_min(value)")
 
 
 @intrinsic(partial(_combined, "inclusive_max"))
 def inclusive_max(value: Any) -> Any:
     """Inclusive prefix maximum: over the lanes up to and including this one."""
-    outside("subgroup.inclusive_max(value)")
+    refuse_outside_kernel("subgroup.inclusive_max(value)")
 
 
 @intrinsic(partial(_combined, "exclusive_add"))
 def exclusive_add(value: Any) -> Any:
     """Exclusive prefix sum: over the lanes below this one; 0 in the first lane."""
-    outside("subgroup.exclusive_add(value)")
+    refuse_outside_kernel("subgroup.exclusive_add(value)")
 
 
 @intrinsic(partial(_combined, "exclusive_mul"))
 def exclusive_mul(value: Any) -> Any:
     """Exclusive prefix product: over the lanes below this one; 1 in the first lane."""
-    outside("subgroup.exclusive_mul(value)")
+    refuse_outside_kernel("subgroup.exclusive_mul(value)")
 
 
 @intrinsic(partial(_combined, "exclusive_min"))
 def exclusive_min(value: Any) -> Any:
     """Exclusive prefix minimum; in the first lane the largest value of the type, infinity for floats."""
-    outside("subgroup.exclusive_min(value)")
+    refuse_outside_kernel("subgroup.exclusive_min(value)")
 
 
 @intrinsic(partial(_combined, "exclusive_max"))
 def exclusive_max(value: Any) -> Any:
     """Exclusive prefix maximum; in the first lane the smallest value of the type, -infinity for floats."""
-    outside("subgroup.exclusive_max(value)")
+    refuse_outside_kernel("subgroup.exclusive_max(value)")
 
 
 @intrinsic(partial(_vote, "all"))
 def all(condition: Any) -> bool:
     """True if the condition is true in all lanes."""
-    outside("subgroup.all(condition)")
+    refuse_outside_kernel("subgroup.all(condition)")
 
 
 @intrinsic(partial(_vote, "any"))
 def any(condition: Any) -> bool:
     """True if the condition is true in at least one lane."""
-    outside("subgroup.any(condition)")
+    refuse_outside_kernel("subgroup.any(condition)")
 
 
 @intrinsic(partial(_vote, "ballot"))
 def ballot(condition: Any) -> Any:
     """Mask of lanes in which the condition is true: a uint32x4; lane k is bit k of x, lane 32 + k of y, and so on."""
-    outside("subgroup.ballot(condition)")
+    refuse_outside_kernel("subgroup.ballot(condition)")
 
 
 @intrinsic(_elect)
 def elect() -> bool:
     """True in the lowest active lane, False in the others."""
-    outside("subgroup.elect()")
+    refuse_outside_kernel("subgroup.elect()")
 
 
 @intrinsic(partial(_shuffled, "shuffle"))
 def broadcast(value: Any, lane: int) -> Any:
     """Value of one lane, the same for the whole subgroup; like `shuffle`, but faster for a constant lane."""
-    outside("subgroup.broadcast(value, lane)")
+    refuse_outside_kernel("subgroup.broadcast(value, lane)")
 
 
 @intrinsic(partial(_combined, "broadcast_first"))
 def broadcast_first(value: Any) -> Any:
     """Value of the lowest active lane."""
-    outside("subgroup.broadcast_first(value)")
+    refuse_outside_kernel("subgroup.broadcast_first(value)")
 
 
 @intrinsic(partial(_shuffled, "shuffle"))
@@ -231,25 +231,25 @@ def shuffle(value: Any, lane: int) -> Any:
 
     It is undefined for a lane that does not exist or is inactive: shuffle outside of branches.
     """
-    outside("subgroup.shuffle(value, lane)")
+    refuse_outside_kernel("subgroup.shuffle(value, lane)")
 
 
 @intrinsic(partial(_shuffled, "shuffle_xor"))
 def shuffle_xor(value: Any, mask: int) -> Any:
     """Value of the lane `local_id() ^ mask`; the mask is less than the subgroup size."""
-    outside("subgroup.shuffle_xor(value, mask)")
+    refuse_outside_kernel("subgroup.shuffle_xor(value, mask)")
 
 
 @intrinsic(partial(_shuffled, "shuffle_up"))
 def shuffle_up(value: Any, delta: int) -> Any:
     """Value of the lane `delta` below; where there is none, the invocation's own value."""
-    outside("subgroup.shuffle_up(value, delta)")
+    refuse_outside_kernel("subgroup.shuffle_up(value, delta)")
 
 
 @intrinsic(partial(_shuffled, "shuffle_down"))
 def shuffle_down(value: Any, delta: int) -> Any:
     """Value of the lane `delta` above; where there is none, the invocation's own value."""
-    outside("subgroup.shuffle_down(value, delta)")
+    refuse_outside_kernel("subgroup.shuffle_down(value, delta)")
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ from vkcompute.ir import SCALARS
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
 from vkcompute.jit.frontend.values import Row, Vector, describe
-from vkcompute.jit.library.ids import outside
+from vkcompute.jit.library.ids import refuse_outside_kernel
 
 __all__ = ["cross", "dot", "length", "normalize"]
 
@@ -28,7 +28,7 @@ class VectorType:
         self.element, self.n, self.__name__ = element, n, f"{element}x{n}"
 
     def __call__(self, *parts: Any) -> Any:
-        outside(f"{self.__name__}(…)")
+        refuse_outside_kernel(f"{self.__name__}(…)")
 
     def __repr__(self) -> str:
         return f"vkcompute.{self.__name__}"

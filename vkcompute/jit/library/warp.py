@@ -19,7 +19,7 @@ from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.values import Kind, Number, Vector, describe
-from vkcompute.jit.library.ids import outside
+from vkcompute.jit.library.ids import refuse_outside_kernel
 
 __all__ = """
     active_mask all any ballot barrier broadcast count elect id local_id match_all match_any shuffle shuffle_down
@@ -136,103 +136,103 @@ def _source(name: str, c: Compiler, number: Value) -> Value:
 @intrinsic(lambda c: WARP_SIZE)
 def size() -> int:
     """Number of lanes of a warp: 32, a compile-time constant."""
-    outside("warp.size()")
+    refuse_outside_kernel("warp.size()")
 
 
 @intrinsic(_count)
 def count() -> int:
     """Number of warps of the workgroup, a compile-time constant; the last one may have fewer lanes."""
-    outside("warp.count()")
+    refuse_outside_kernel("warp.count()")
 
 
 @intrinsic(_warp_id)
 def id() -> int:
     """Index of the warp in its workgroup; int32."""
-    outside("warp.id()")
+    refuse_outside_kernel("warp.id()")
 
 
 @intrinsic(lambda c: _int(c, _lane(c)))
 def local_id() -> int:
     """Lane of the invocation: its linear index in the workgroup modulo 32; int32."""
-    outside("warp.local_id()")
+    refuse_outside_kernel("warp.local_id()")
 
 
 @intrinsic(lambda c: Number(_votes(c, True, _ALL_LANES), Kind(UINT32)))
 def active_mask() -> int:
     """Mask of the active lanes; uint32."""
-    outside("warp.active_mask()")
+    refuse_outside_kernel("warp.active_mask()")
 
 
 @intrinsic(_ballot)
 def ballot(condition: Any, mask: int = _ALL_LANES) -> int:
     """Mask of the active lanes, among those of `mask`, for which a condition is true; uint32."""
-    outside("warp.ballot(condition)")
+    refuse_outside_kernel("warp.ballot(condition)")
 
 
 @intrinsic(_any)
 def any(condition: Any, mask: int = _ALL_LANES) -> bool:
     """True if a condition is true in at least one active lane of the mask."""
-    outside("warp.any(condition)")
+    refuse_outside_kernel("warp.any(condition)")
 
 
 @intrinsic(_all)
 def all(condition: Any, mask: int = _ALL_LANES) -> bool:
     """True if a condition is true in all active lanes of the mask."""
-    outside("warp.all(condition)")
+    refuse_outside_kernel("warp.all(condition)")
 
 
 @intrinsic(_elect)
 def elect() -> bool:
     """True in the lowest active lane, False in the others."""
-    outside("warp.elect()")
+    refuse_outside_kernel("warp.elect()")
 
 
 @intrinsic(_match_any)
 def match_any(value: Any, mask: int = _ALL_LANES) -> int:
     """Mask of the active lanes whose value has the same bits, among those of `mask`; uint32."""
-    outside("warp.match_any(value)")
+    refuse_outside_kernel("warp.match_any(value)")
 
 
 @intrinsic(_match_all)
 def match_all(value: Any, mask: int = _ALL_LANES) -> bool:
     """True if the values of all active lanes of the mask have the same bits as this one."""
-    outside("warp.match_all(value)")
+    refuse_outside_kernel("warp.match_all(value)")
 
 
 @intrinsic(partial(_shuffled, "shuffle"))
 def shuffle(value: Any, lane: int) -> Any:
     """Value of another lane, which each lane chooses for itself; undefined for an inactive lane."""
-    outside("warp.shuffle(value, lane)")
+    refuse_outside_kernel("warp.shuffle(value, lane)")
 
 
 @intrinsic(partial(_shuffled, "shuffle"))
 def broadcast(value: Any, lane: int) -> Any:
     """Value of one lane, the same for the whole warp."""
-    outside("warp.broadcast(value, lane)")
+    refuse_outside_kernel("warp.broadcast(value, lane)")
 
 
 @intrinsic(partial(_shuffled, "shuffle_xor"))
 def shuffle_xor(value: Any, mask: int) -> Any:
     """Value of the lane `local_id() ^ mask`."""
-    outside("warp.shuffle_xor(value, mask)")
+    refuse_outside_kernel("warp.shuffle_xor(value, mask)")
 
 
 @intrinsic(partial(_shuffled, "shuffle_up"))
 def shuffle_up(value: Any, delta: int) -> Any:
     """Value of the lane `delta` below; where there is none, the invocation's own value."""
-    outside("warp.shuffle_up(value, delta)")
+    refuse_outside_kernel("warp.shuffle_up(value, delta)")
 
 
 @intrinsic(partial(_shuffled, "shuffle_down"))
 def shuffle_down(value: Any, delta: int) -> Any:
     """Value of the lane `delta` above; where there is none, the invocation's own value."""
-    outside("warp.shuffle_down(value, delta)")
+    refuse_outside_kernel("warp.shuffle_down(value, delta)")
 
 
 @intrinsic(lambda c: c.builder.warp("barrier"))
 def barrier() -> None:
     """Waits for the active lanes of the warp; makes their earlier writes to arrays visible to them."""
-    outside("warp.barrier()")
+    refuse_outside_kernel("warp.barrier()")
 
 
 def __dir__() -> list[str]:

@@ -14,13 +14,13 @@ from vkcompute.ir import BOOL, INT32, UINT32, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
 from vkcompute.jit.frontend import records
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.context import Context
+from vkcompute.jit.frontend.context import CompilerContext
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.private_arrays import memory_of
 from vkcompute.jit.frontend.record_types import RecordType, element_type
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
 from vkcompute.jit.frontend.values_needed import ValuesNeededError
-from vkcompute.jit.library.ids import outside
+from vkcompute.jit.library.ids import refuse_outside_kernel
 
 DIVERGENT = (
     "only some invocations of a workgroup may reach this barrier, which is undefined: it is in a branch or a loop "
@@ -112,7 +112,7 @@ def _element(dtype: Any, what: str) -> Scalar:
     raise UnsupportedError(f"the dtype of a {what} array is one of numpy's, as vc.float32; got {describe(dtype)}")
 
 
-def assigned_name(c: Context, default: str) -> str:
+def assigned_name(c: CompilerContext, default: str) -> str:
     """Returns the name of the variable to which the current expression is assigned."""
     return values_in(c.evaluator.frames[-1].source.tree).get(c.evaluator.node, default)
 
@@ -163,7 +163,7 @@ def shared(shape: int | tuple[int, ...], dtype: Any, volatile: bool = False) -> 
 
     If it is `volatile`, the lanes of a warp access it in lockstep: all have loaded before one of them stores.
     """
-    outside("shared(shape, dtype)")
+    refuse_outside_kernel("shared(shape, dtype)")
 
 
 @intrinsic(_barrier)
@@ -174,7 +174,7 @@ def barrier() -> None:
     refused if its condition is computed from ids that differ within the workgroup. A condition on memory or on other
     lanes is checked at run time, unless it is proved to be the same.
     """
-    outside("barrier()")
+    refuse_outside_kernel("barrier()")
 
 
 @intrinsic(_barrier_count)
@@ -183,19 +183,19 @@ def barrier_count(condition: Any) -> int:
 
     Invocations that have returned do not count, here and in `barrier_all` and `barrier_any`.
     """
-    outside("barrier_count(condition)")
+    refuse_outside_kernel("barrier_count(condition)")
 
 
 @intrinsic(_barrier_all)
 def barrier_all(condition: Any) -> bool:
     """A barrier that returns True if a condition is true for all invocations of the workgroup."""
-    outside("barrier_all(condition)")
+    refuse_outside_kernel("barrier_all(condition)")
 
 
 @intrinsic(_barrier_any)
 def barrier_any(condition: Any) -> bool:
     """A barrier that returns True if a condition is true for at least one invocation of the workgroup."""
-    outside("barrier_any(condition)")
+    refuse_outside_kernel("barrier_any(condition)")
 
 
 @intrinsic(_grid_barrier)
@@ -206,7 +206,7 @@ def grid_barrier() -> None:
     before one goes on. The host follows the kernel: conditions of branches and loops around a grid barrier are computed
     from constants, int arguments and `vc.num_groups(axis)`. Invocations that have returned do nothing else.
     """
-    outside("grid_barrier()")
+    refuse_outside_kernel("grid_barrier()")
 
 
 @intrinsic(lambda c: c.builder.fence())
@@ -216,4 +216,4 @@ def memory_fence() -> None:
     It waits for no other invocation, so it may be anywhere. Another workgroup sees the writes once it has seen, by an
     atomic operation and a fence after it, an atomic operation that follows this fence.
     """
-    outside("memory_fence()")
+    refuse_outside_kernel("memory_fence()")

@@ -32,7 +32,7 @@ from vkcompute.jit.frontend.values_needed import ValuesNeededError, with_values
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.invocations import Workgroup
 from vkcompute.jit.simulator.machine import Machine
-from vkcompute.jit.simulator.recorder import Recorder, type_of
+from vkcompute.jit.simulator.recorder import NoteRecorder, type_of
 from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.runtime.launching.launch_config import (
     ONE_INVOCATION,
@@ -180,9 +180,9 @@ def _decoded(name: str, arrays: list[Any]) -> Iterator[list[Any]]:
             array[...] = dtypes.host_cast(numbers[at], dtypes.small_float(array.dtype))
 
 
-def _recorded(definition: Definition, rules: Rules, signature: Signature, options: CompileOptions) -> Recorder:
+def _recorded(definition: Definition, rules: Rules, signature: Signature, options: CompileOptions) -> NoteRecorder:
     try:
-        return build(Recorder, definition, signature, options, rules)
+        return build(NoteRecorder, definition, signature, options, rules)
     except KernelError as error:
         raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
 
@@ -237,7 +237,7 @@ def _marked(array: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[An
     return mask
 
 
-def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any], forms: Forms | None) -> None:
+def _run(recorder: NoteRecorder, arrays: list[Any], groups: Sizes, written: list[Any], forms: Forms | None) -> None:
     """Runs a kernel from its notes, workgroup by workgroup."""
     ops, local_size = walk(recorder.function.body), recorder.function.local_size
     is_volatile = any(memory.volatile for memory in recorder.function.shared_memory)
@@ -343,7 +343,7 @@ def _needs_strides(array: np.ndarray[Any, Any], name: str) -> bool:
     return is_counted
 
 
-def _values(machine: Machine, recorder: Recorder, given: list[Any], written: list[Any]) -> list[Any]:
+def _values(machine: Machine, recorder: NoteRecorder, given: list[Any], written: list[Any]) -> list[Any]:
     """Returns the simulated arguments."""
     values: list[Any] = []
     for position, (parameter, arg) in enumerate(zip(recorder.leaves, given, strict=True)):

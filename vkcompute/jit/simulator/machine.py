@@ -38,7 +38,7 @@ from vkcompute.jit.simulator.callstack import CallStack
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
 from vkcompute.jit.simulator.operations import DIRECT, ImmediateBuilder, State
-from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
+from vkcompute.jit.simulator.recorder import NoteRecorder, Notes, type_of
 from vkcompute.jit.simulator.simulated_offsets import SimulatedOffsets
 from vkcompute.jit.simulator.simulated_values import (
     SimulatedArray,
@@ -68,7 +68,9 @@ class Machine(Compiler):
         counts: True if iterations of loops are counted, which subgroup operations need.
     """
 
-    def __init__(self, recorder: Recorder, rewrite: Callable[[Notes, Machine], FunctionType], *, counts: bool) -> None:
+    def __init__(
+        self, recorder: NoteRecorder, rewrite: Callable[[Notes, Machine], FunctionType], *, counts: bool
+    ) -> None:
         self.notes = notes = recorder.notes
         name = recorder.function.name
         self.stack, self.counts, self._rewrite = CallStack(), counts, rewrite
@@ -229,7 +231,7 @@ class Machine(Compiler):
             return None
         key = function, *map(_call_key, args)
         if key not in self._inlined:
-            recorder = Recorder(Function(function.__name__), self.rules)
+            recorder = NoteRecorder(Function(function.__name__), self.rules)
             notes, kind = recorder.note(self.evaluator.frames[0], function, list(map(_stand_in, args)))
             self._inlined[key] = self._rewrite(notes, self), kind
         variant, kind = self._inlined[key]

@@ -51,7 +51,7 @@ class Access(NamedTuple):
         return its.group.synchronizes and mine.n_fences >= self.released
 
 
-class AccessHistory:
+class ElementAccesses:
     """For each element, the accesses of each kind with which a later one may race.
 
     Workgroups are simulated one after the other, and within a workgroup the phases between barriers. So of each kind of
@@ -99,7 +99,7 @@ class Cells:
         name: str,
         data: np.ndarray[Any, Any],
         shape: tuple[int, ...],
-        history: AccessHistory | None,
+        history: ElementAccesses | None,
         written: np.ndarray[Any, Any] | None,
         n_axes: int = 1,
         *,
@@ -115,7 +115,7 @@ class Cells:
             by_bytes: True if accesses to elements of several types may overlap.
         """
         self.data, self._grid, self._name, self._shape = data, grid, name, shape
-        self._history, self._written, self._n_axes = history or AccessHistory(), written, n_axes
+        self._history, self._written, self._n_axes = history or ElementAccesses(), written, n_axes
         self._address, self._of_argument = data.ctypes.data if history else 0, history is not None
         self._bytes_recorded = range(data.dtype.itemsize if by_bytes else 1)
 
@@ -210,7 +210,7 @@ class DeviceMemory:
     """
 
     def __init__(self, grid: Grid, *, by_bytes: bool) -> None:
-        self._grid, self._history, self._by_bytes = grid, AccessHistory(), by_bytes
+        self._grid, self._history, self._by_bytes = grid, ElementAccesses(), by_bytes
         self._records: set[Memory] = set()
         self._arrays, self._cells = dict[Memory, Cells](), dict[tuple[Memory, Scalar | None], Cells]()
         self._shapes: dict[Memory, tuple[tuple[int, ...], int]] = {}

@@ -59,7 +59,7 @@ def type_of(value: Any) -> Any:
     return like(value, map(type_of, value)) if isinstance(value, tuple) and not is_static(value) else None
 
 
-class Recorder(Compiler):
+class NoteRecorder(Compiler):
     """Compiles a function as for a device, only to record notes.
 
     Attributes:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.dtypes import letter
+from vkcompute.dtypes import type_code
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.context import Context, several
+from vkcompute.runtime.memory.context import Context, mixed_runtimes
 from vkcompute.runtime.scheduling.access_history import Range
 
 _NUMBERS = (bool, int, float, complex)
@@ -41,7 +41,7 @@ class Arguments(NamedTuple):
         for number, value in enumerate(args):
             if type(value) is Array:
                 arrays.append(value)
-                key.append((value._shape, letter(value._dtype), None if value._contiguous else value.strides))
+                key.append((value._shape, type_code(value._dtype), None if value._contiguous else value.strides))
             else:
                 key.append(_key(value, arrays, (name, f"argument {number}")))
         for word in named:
@@ -58,7 +58,7 @@ class Arguments(NamedTuple):
         first = self.arrays[0].runtime if self.arrays else None
         for array in self.arrays:
             if array.runtime is not first and first is not None:
-                raise several(name, first, array.runtime)
+                raise mixed_runtimes(name, first, array.runtime)
         return first
 
 
@@ -110,7 +110,7 @@ def _key(value: Any, arrays: list[Array], where: tuple[str, str]) -> Any:
     kind = type(value)
     if kind is Array:
         arrays.append(value)
-        return value._shape, letter(value._dtype), None if value._contiguous else value.strides
+        return value._shape, type_code(value._dtype), None if value._contiguous else value.strides
     if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(value, "_fields")):
         return kind, tuple([_key(item, arrays, where) for item in value])
     if kind is dict:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.dtypes import checked_dtype
 from vkcompute.runtime.graphs.graph import Graph, recording_graph
-from vkcompute.runtime.memory.array import Array, allocate
+from vkcompute.runtime.memory.array import Array, allocate_checked
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.layout import checked_shape
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 
 
@@ -27,12 +28,8 @@ def temporary_of(graph: Graph, array: Array) -> Array | None:
 
 
 def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """Makes an array for the result of a launch: a temporary while a graph is recorded."""
-    graph = recording_graph(context.scheduler)
-    if graph is not None:
-        return graph.empty(shape, dtype)
-    context.require_open()
-    return allocate(context, context.device.result_buffer, shape, dtype)
+    """Makes an array for the result of a launch: a temporary while a graph is recorded. Raises as `Runtime.empty`."""
+    return new_result(context, checked_shape(shape), checked_dtype(dtype))
 
 
 def reshaped(result: Array, shape: tuple[int, ...]) -> Array:
@@ -46,18 +43,9 @@ def reshaped(result: Array, shape: tuple[int, ...]) -> Array:
     return Array.whole(result.runtime, result.buffer, shape, result.dtype, result.nbytes)
 
 
-def memory_of(array: Array) -> Array:
-    """Makes an array like a lazy one, for its elements: a temporary while a graph is recorded."""
-    return new_result(array.runtime, array.shape, array.dtype)
-
-
 def new_result(context: Context, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Makes an array as `temporary`, of a shape and a dtype that are checked."""
+    """Makes an array as `temporary`, of a shape and a dtype that an array may have."""
     if context.scheduler.recordings and (graph := recording_graph(context.scheduler)) is not None:
         return graph.empty(shape, dtype)
     context.require_open()
-    nbytes = math.prod(shape) * dtype.itemsize
-    buffer = context.device.result_buffer(nbytes)
-    if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
-        tracer.allocated(buffer)
-    return Array.whole(context, buffer, shape, dtype, nbytes)
+    return allocate_checked(context, context.device.result_buffer, shape, dtype)

@@ -18,6 +18,8 @@ from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
 from vkcompute.spirv.interface import Binding
 
 _WORD_BYTES = 4
+MAX_BINDING_SLACK = 256
+"""The most that `binding_slack` returns: the largest minStorageBufferOffsetAlignment that Vulkan allows, in bytes."""
 Bound = tuple[Buffer, int, int]
 """the range of a binding: (buffer, offset in it, nbytes)"""
 

@@ -115,8 +115,8 @@ class Kernel(Launchable):
         try:
             if scheduler.recordings and (recorder := scheduler.recording()) is not None:
                 return self._record(recorder, args, named, grid, queue)
-            command, writes, reads, keep = self.launch(args, named, grid)
-            return scheduler.dispatch(command, writes, reads, queue, keep)
+            command, writes, reads, launched = self.launch(args, named, grid)
+            return scheduler.dispatch(command, writes, reads, queue, launched)
         except Exception as error:
             shorten_traceback(error)
             raise
@@ -315,8 +315,8 @@ class DeferredDispatch(Task):
         sets, writes, reads = bindings[key]
         push = kernel.packed(self._values, {})
         grid = cast(Grid, self._grid)  # since `snapshot`
-        keep = kernel, sets, kernel.costs.of(grid), ()
-        return Dispatch((*kernel.program, sets.handles, push, len(push), grid), writes, reads, keep)
+        launched = kernel, sets, kernel.costs.of(grid), ()
+        return Dispatch((*kernel.program, sets.handles, push, len(push), grid), writes, reads, launched)
 
 
 def on_memory(array: Any, buffer_map: BufferMap) -> Any:

@@ -1,10 +1,11 @@
 """Arrays: strided views of device memory with transfers to and from the host.
 
-Operators, and the methods that functions of arrays compute, are defined on a higher floor, and set on first use.
+Operators, and the methods that functions of arrays compute, are defined in a higher layer, and set on first use.
 """
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -328,7 +329,7 @@ class Array(HostValues, Mathematics):
         Raises:
             ValueError: this shape does not broadcast to it.
         """
-        wanted = layout.lengths_of_array(shape)
+        wanted = layout.checked_shape(shape)
         strides = layout.broadcast_strides(self.shape, self.strides, wanted)
         return self.viewed(0, wanted, strides)
 
@@ -340,7 +341,7 @@ class Array(HostValues, Mathematics):
         Raises:
             ValueError: the last axis is not contiguous, or its bytes are not a multiple of the new item size.
         """
-        new = self.dtype if dtype is None else dtypes.stored(dtype)
+        new = self.dtype if dtype is None else dtypes.checked_dtype(dtype)
         shape, strides = self.shape, self.strides
         if new.itemsize != self.dtype.itemsize:
             if shape and shape[-1] > 1 and strides[-1] != self.dtype.itemsize:
@@ -414,7 +415,7 @@ def restored(host: HostArray) -> Array:
 
     The memory of `host` belongs to the array from now on.
     """
-    dtype = dtypes.stored(host.dtype)
+    dtype = dtypes.checked_dtype(host.dtype)
     return Array.lazy(None, host.shape, dtype, Restored(host.astype(dtypes.on_host(dtype), copy=False)))
 
 
@@ -455,16 +456,18 @@ def allocate(
     context: Context, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
 ) -> Array:
     """Makes an array on the buffer that `buffer_of(nbytes)` returns; raises as `Runtime.empty`."""
-    lengths = layout.lengths_of_array(shape)
-    kind = dtypes.stored(dtype)
-    strides = layout.contiguous_strides(lengths, kind.itemsize)
-    nbytes = kind.itemsize
-    for length in lengths:
-        nbytes *= length
+    return allocate_checked(context, buffer_of, layout.checked_shape(shape), dtypes.checked_dtype(dtype))
+
+
+def allocate_checked(
+    context: Context, buffer_of: Callable[[int], Buffer], shape: layout.Shape, dtype: np.dtype[Any]
+) -> Array:
+    """Makes an array as `allocate`, of a shape and a dtype that an array may have."""
+    nbytes = math.prod(shape) * dtype.itemsize
     buffer = buffer_of(nbytes)
     if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
         tracer.allocated(buffer)
-    return Array(context, buffer, 0, lengths, strides, kind)
+    return Array.whole(context, buffer, shape, dtype, nbytes)
 
 
 def alias(array: Array) -> Array:

@@ -100,7 +100,7 @@ def contexts() -> list[Context]:
     return [context for reference in [*_contexts.values()] if (context := reference()) is not None]
 
 
-def several(name: str, one: Context, other: Context) -> ValueError:
+def mixed_runtimes(name: str, one: Context, other: Context) -> ValueError:
     """Returns the error for arrays of two runtimes."""
     on = f"both on {one.device}" if str(one.device) == str(other.device) else f"on {one.device} and on {other.device}"
     return ValueError(f"{name}: the arrays are of two runtimes, {on}; {ONE_RUNTIME}")

@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 def lengths(shape: int | Sequence[int]) -> Shape:
-    """Converts one length or several to a shape; raises TypeError if one is not an integer."""
+    """Converts one length or several to a tuple; raises TypeError if one is not an integer."""
     try:
         if isinstance(shape, (bool, np.bool_, dict, set, str, bytes)):
             raise TypeError
@@ -27,8 +27,13 @@ def lengths(shape: int | Sequence[int]) -> Shape:
         raise TypeError(f"a shape is an integer or a tuple of integers; got {shape!r}") from None
 
 
-def lengths_of_array(shape: int | Sequence[int]) -> Shape:
-    """Converts as `lengths`; raises ValueError if one is negative."""
+def checked_shape(shape: int | Sequence[int]) -> Shape:
+    """Converts one length or several to the shape of an array.
+
+    Raises:
+        TypeError: one is not an integer.
+        ValueError: one is negative.
+    """
     result = lengths(shape)
     if min(result, default=0) < 0:
         raise ValueError(f"the lengths of a shape are not negative; got {result}")

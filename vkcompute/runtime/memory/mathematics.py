@@ -1,4 +1,4 @@
-"""Operators and methods of arrays that are defined on a higher floor, as they need its functions.
+"""Operators and methods of arrays that are defined in a higher layer, as they need its functions.
 
 For type checkers, `mathematics.pyi` has their signatures.
 """

@@ -17,7 +17,7 @@ from vkcompute.array_namespace import namespace
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.interrupts import takes_lock
-from vkcompute.dtypes import letter
+from vkcompute.dtypes import type_code
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import ONE_RUNTIME, Context, Reader
@@ -138,7 +138,7 @@ class StridedView:
         if self._contiguous:
             self._bind(buffer)
         else:
-            self.launch_key = (buffer.location + offset, shape, letter(dtype), strides)
+            self.launch_key = (buffer.location + offset, shape, type_code(dtype), strides)
             self.span = self.range
 
     @classmethod
@@ -167,7 +167,7 @@ class StridedView:
         self.runtime, self._buffer, self._expression, self._contiguous = runtime, buffer, None, True
         self._offset, self._shape, self._dtype, self._nbytes = 0, shape, dtype, nbytes
         self._base = self.owner = None
-        char = dtype.char if dtype.char != "V" else letter(dtype)
+        char = dtype.char if dtype.char != "V" else type_code(dtype)
         self.launch_key = buffer.location, shape, char + "." if nbytes == buffer.used_bytes else char  # as in `_bind`
         self.span = buffer, 0, nbytes
         return self
@@ -179,7 +179,7 @@ class StridedView:
         """Makes an array that is not contiguous, faster than the constructor.
 
         Args:
-            like: the shape, the strides, the dtype and its `letter`.
+            like: the shape, the strides, the dtype and its `type_code`.
             extent: the first byte of the elements and the end of the last one, from the offset.
         """
         self = cls.__new__(cls)
@@ -195,7 +195,7 @@ class StridedView:
         # "." marks the end of the buffer, where padding follows. Elsewhere the next bytes belong to other views.
         stop = self._offset + self._nbytes
         end = "." if stop == buffer.used_bytes else ""
-        self.launch_key = (buffer.location + self._offset, self._shape, letter(self._dtype) + end)
+        self.launch_key = (buffer.location + self._offset, self._shape, type_code(self._dtype) + end)
         self.span = (buffer, self._offset, stop)
 
     def __getattr__(self, name: str) -> Any:

@@ -24,7 +24,7 @@ from vkcompute.runtime.scheduling.future import Future, QueuedTask
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.residency import Residency
-from vkcompute.runtime.scheduling.task import CommandSeries, Copy, CopyPart, Fill, Keep, Task, in_place
+from vkcompute.runtime.scheduling.task import CommandSeries, Copy, CopyPart, Fill, LaunchedKernel, Task, in_place
 from vkcompute.runtime.scheduling.tracing import Tracer
 
 # A batch is submitted when something waits for it, when it has this many tasks (or fewer, if they take long), or when
@@ -114,10 +114,10 @@ class Scheduler(CommandQueues):
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: Keep,
+        launched: LaunchedKernel,
     ) -> Future:
         """Launches a kernel; `command` has the arguments of `Recorder.dispatch`."""
-        return Future(*self.enqueue(command, writes, reads, queue, keep))
+        return Future(*self.enqueue(command, writes, reads, queue, launched))
 
     @takes_lock
     def enqueue(
@@ -126,14 +126,14 @@ class Scheduler(CommandQueues):
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: Keep,
+        launched: LaunchedKernel,
     ) -> QueuedTask:
         """Launches as `dispatch`, for callers who need no future."""
         device = self.device
         if device.is_owned():  # does what `device.lock` does, but records no holder: see `takes_lock`
             device.refuse_interruption(_getframe())
         with device.unguarded_lock:
-            queued = self.enqueue_locked(command, writes, reads, queue, keep)
+            queued = self.enqueue_locked(command, writes, reads, queue, launched)
         if waiting or self.is_ahead:
             self.unlocked()
         return queued
@@ -144,15 +144,15 @@ class Scheduler(CommandQueues):
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: Keep,
+        launched: LaunchedKernel,
     ) -> QueuedTask:
         """Launches as `enqueue`. Requires the device's lock; the caller calls `unlocked` without it."""
-        cost = keep[2]
+        cost = launched[2]
         for span in writes:
             if span[0].readers:
                 span[0].compute_readers()
         if queue is not None or cost.load > 1 or self.profile is not None or self.tracers or self.moves:
-            return self._enqueue_rare(command, writes, reads, queue, keep)
+            return self._enqueue_rare(command, writes, reads, queue, launched)
         target = self._begin(writes, reads, None, cost.load)
         try:
             target.recorder.dispatch(*command)  # type: ignore[union-attr]
@@ -167,21 +167,21 @@ class Scheduler(CommandQueues):
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: Keep,
+        launched: LaunchedKernel,
     ) -> QueuedTask:
         """Launches a kernel on a queue that is given, in parts, on buffers that may have moved, traced or measured."""
         if self.tracers and (tracer := self.tracer()) is not None:
-            tracer.dispatched(command, writes, reads, keep)
+            tracer.dispatched(command, writes, reads, launched)
         if queue is not None:
             self._require_compute(queue)
         if self.moves:
             self.residency.restore([where[0] for where in (*writes, *reads)])
-            command, keep = in_place(command, writes, reads, keep)
-        cost = keep[2]
+            command, launched = in_place(command, writes, reads, launched)
+        cost = launched[2]
         if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
-            return self._enqueue_parts(parts, command, writes, reads, queue, keep)
+            return self._enqueue_parts(parts, command, writes, reads, queue, launched)
         target = self._begin(writes, reads, queue, cost.load)
-        self._record(target, keep[0].name, writes, reads, target.recorder.dispatch, *command)  # type: ignore[union-attr]
+        self._record(target, launched[0].name, writes, reads, target.recorder.dispatch, *command)  # type: ignore[union-attr]
         return self._end(target, 0, cost)
 
     @takes_lock
@@ -236,16 +236,16 @@ class Scheduler(CommandQueues):
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: Keep,
+        launched: LaunchedKernel,
     ) -> QueuedTask:
         """Launches parts of a grid, each as a task with a submit of its own; returns the last one."""
-        cost, accesses, first_reason = keep[2], [*reads, *writes], ""
+        cost, accesses, first_reason = launched[2], [*reads, *writes], ""
         for base, grid in parts:
             fraction = max(1, prod(grid)) / max(1, prod(command[-1]))
             target = self._begin(writes, reads, queue, cost.load * fraction)
             first_reason = first_reason or self.placement.reason
             dispatch = target.recorder.dispatch  # type: ignore[union-attr]
-            self._record(target, keep[0].name, writes, reads, dispatch, *command[:-1], grid, base)
+            self._record(target, launched[0].name, writes, reads, dispatch, *command[:-1], grid, base)
             tracker, _, task, _ = self._end(target, 0, cost, fraction)
             target.flush()
             # The next part runs on the same queue, and fails if this one does.

@@ -37,8 +37,8 @@ def with_values(given: Sequence[Any], values: Values) -> list[Any]:
     return [values.get(id(value), value) if isinstance(value, Parameter) else value for value in given]
 
 
-class Launched(Protocol):
-    """A kernel.
+class TaskKernel(Protocol):
+    """A kernel, as tasks use it.
 
     Attributes:
         name: for profiles.
@@ -56,7 +56,7 @@ class Launched(Protocol):
         """Returns the ranges of all written and of all read bindings of a launch with these arguments."""
 
 
-Keep = tuple[Launched, DescriptorSets, Cost, Sequence[Any]]
+LaunchedKernel = tuple[TaskKernel, DescriptorSets, Cost, Sequence[Any]]
 """Of a launch: the kernel and its descriptor sets, which must live until it is recorded, the cost, and the arguments.
 
 There are arguments only if the launch registers fewer ranges than it binds.
@@ -64,10 +64,10 @@ There are arguments only if the launch registers fewer ranges than it binds.
 
 
 def in_place(
-    command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Keep
-) -> tuple[Sequence[Any], Keep]:
+    command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], launched: LaunchedKernel
+) -> tuple[Sequence[Any], LaunchedKernel]:
     """Returns a launch with descriptor sets for the locations where its buffers are. Requires the device's lock."""
-    kernel, sets, cost, args = keep
+    kernel, sets, cost, args = launched
     if args:
         writes, reads = kernel.ranges_among(args)
     pairs = *zip(kernel.reads, reads, strict=False), *zip(kernel.writes, writes, strict=False)  # windows have more
@@ -75,7 +75,7 @@ def in_place(
     # Places of bytes are compared, not of buffers: a plan serves all arrays that begin at the same byte.
     locations = {at: buffer.location + start for at, (buffer, start) in bound.items()}
     if all(location == sets.ranges[at][0] for at, location in locations.items()):
-        return command, keep
+        return command, launched
     successor = sets.successor
     if successor is None or any(location != successor.ranges[at][0] for at, location in locations.items()):
         anywhere = next(iter(bound.values()))[0]  # for bindings that the kernel does not access
@@ -117,7 +117,7 @@ class Launcher(Protocol):
         writes: Sequence[Range],
         reads: Sequence[Range],
         queue: int | str | None,
-        keep: Keep,
+        launched: LaunchedKernel,
     ) -> object:
         """Launches a kernel."""
 
@@ -175,25 +175,27 @@ def buffers_of(task: Task) -> set[Buffer]:
 class Dispatch(Task):
     """A launch on arrays that have memory."""
 
-    __slots__ = ("_command", "_keep", "cost")
+    __slots__ = ("_command", "_launched", "cost")
     buffers = ()
 
-    def __init__(self, command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Keep) -> None:
+    def __init__(
+        self, command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], launched: LaunchedKernel
+    ) -> None:
         super().__init__(writes, reads)
-        self._command, self._keep, self.cost = command, keep, keep[2]
+        self._command, self._launched, self.cost = command, launched, launched[2]
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
         return self
 
     def resolved(self, buffer_map: BufferMap, bindings: Bindings) -> Task:
-        command, keep = in_place(self._command, self.writes, self.reads, self._keep)
-        return self if keep is self._keep else Dispatch(command, self.writes, self.reads, keep)
+        command, launched = in_place(self._command, self.writes, self.reads, self._launched)
+        return self if launched is self._launched else Dispatch(command, self.writes, self.reads, launched)
 
     def record(self, recorder: Recorder) -> None:
         recorder.dispatch(*self._command)
 
     def launch(self, launcher: Launcher, queue: int) -> None:
-        launcher.dispatch(self._command, self.writes, self.reads, queue, self._keep)
+        launcher.dispatch(self._command, self.writes, self.reads, queue, self._launched)
 
 
 class CopyPart(NamedTuple):

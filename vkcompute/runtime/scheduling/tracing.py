@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.scheduling.access_history import Range
-from vkcompute.runtime.scheduling.task import Keep, Task
+from vkcompute.runtime.scheduling.task import LaunchedKernel, Task
 
 _T = TypeVar("_T")
 
@@ -15,7 +15,9 @@ _T = TypeVar("_T")
 class Tracer(Protocol):
     """Is told what one thread allocates, launches and transfers on a device."""
 
-    def dispatched(self, command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Keep) -> None:
+    def dispatched(
+        self, command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], launched: LaunchedKernel
+    ) -> None:
         """Notes a launch of a kernel, with the arguments of `Scheduler.enqueue`."""
 
     def launched(self, task: Task) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch._prims_common import suggest_memory_format
 
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import require_floats
 from vkcompute.torch.operators.pooling import sent_back
 from vkcompute.torch.storage import resize_to
@@ -40,7 +40,7 @@ def _wide(x: Any) -> Any:
 
 def _along(x: Any, axis: int, matrix: Any) -> Any:
     """Returns the products of lines along an axis with a matrix."""
-    return (x.movedim(axis, -1) @ matrix.to("vk", x.dtype)).movedim(-1, axis)
+    return (x.movedim(axis, -1) @ matrix.to(DEVICE_NAME, x.dtype)).movedim(-1, axis)
 
 
 def _means(n_axes: int) -> Callable[..., Any]:
@@ -96,7 +96,7 @@ def _largest(n_axes: int) -> Callable[..., Any]:
             resize_to(tensor, shape)
         if not out.numel():
             return out, indices
-        elements = _windows(tuple(self.shape[-n_axes:]), tuple(output_size)).to("vk")
+        elements = _windows(tuple(self.shape[-n_axes:]), tuple(output_size)).to(DEVICE_NAME)
         values, best = self.flatten(-n_axes)[..., elements].max(-1)
         chosen = elements.expand(*values.shape, elements.shape[-1]).gather(-1, best.unsqueeze(-1)).squeeze(-1)
         out.copy_(values)

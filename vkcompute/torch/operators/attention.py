@@ -9,7 +9,7 @@ import torch
 
 from vkcompute import nn
 from vkcompute.torch.element_types import is_computed
-from vkcompute.torch.kernels import composite, is_on_device, kernel
+from vkcompute.torch.kernels import DEVICE_NAME, composite, is_on_device, kernel
 from vkcompute.torch.operands import operand
 from vkcompute.torch.storage import wrap
 
@@ -70,7 +70,7 @@ def fused_attention(
     bias = None if attn_bias is None else operand(attn_bias)
     q, k, v = (operand(tensor) for tensor in (query, key, value))
     result = wrap(nn.scaled_dot_product_attention(q, k, v, bias, 0.0, is_causal, scale=scale), query.dtype)
-    empty = [torch.empty(0, device="vk") for _ in range(6)]
+    empty = [torch.empty(0, device=DEVICE_NAME) for _ in range(6)]
     return result, *empty[:3], query.shape[2], key.shape[2], *empty[3:]
 
 
@@ -87,7 +87,7 @@ def fused_attention_backward(
         is_kept = attn_bias.dtype == torch.bool
         scores = scores.masked_fill(~attn_bias, -float("inf")) if is_kept else scores + attn_bias
     if is_causal:
-        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device="vk").triu(1)
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=DEVICE_NAME).triu(1)
         scores = scores.masked_fill(later, -float("inf"))
     shares = torch.ops.aten._safe_softmax(scores, -1)
     by_shares = grad_out @ value.transpose(-2, -1)

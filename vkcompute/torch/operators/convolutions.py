@@ -11,7 +11,7 @@ from vkcompute import nn
 from vkcompute.nn import grad
 from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.fallback import fall_back
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import operand
 from vkcompute.torch.storage import wrap
 
@@ -76,7 +76,7 @@ def _by_input(size: Numbers, w: Any, g: Any, by: _Geometry) -> Any:
     if g.dim() == 4:
         return wrap(grad.conv2d_input(tuple(size), operand(w), operand(g), *by.of_images))
     pad = by.pads[0]
-    total = torch.zeros((*size[:2], size[2] + 2 * pad, *size[3:]), dtype=g.dtype, device="vk")
+    total = torch.zeros((*size[:2], size[2] + 2 * pad, *size[3:]), dtype=g.dtype, device=DEVICE_NAME)
     for tap, key in enumerate(by.taps(w.shape[2], g.shape[2])):
         part = _by_input((size[0] * g.shape[2], size[1], *size[3:]), w[:, :, tap], _images(g), by.of_slices)
         total[:, :, key] += _volumes(part, size[0])

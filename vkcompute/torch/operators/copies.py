@@ -11,7 +11,7 @@ from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import array_dtype, from_numpy, is_computed, to_numpy
-from vkcompute.torch.kernels import composite, is_on_device, kernel
+from vkcompute.torch.kernels import DEVICE_NAME, composite, is_on_device, kernel
 from vkcompute.torch.operands import require_same_elements
 from vkcompute.torch.storage import n_elements, runtime, store, values_of, view_of, without_repeats
 
@@ -137,7 +137,7 @@ def _fill_overlapping(self: Any, value: Any) -> Any:
     if len(addresses) == span:
         line.fill_(value)
     else:
-        line.index_fill_(0, addresses.to("vk"), value)
+        line.index_fill_(0, addresses.to(DEVICE_NAME), value)
     return self
 
 

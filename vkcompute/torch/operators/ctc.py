@@ -13,7 +13,7 @@ from vkcompute.jit.library.ids import group_id, local_id
 from vkcompute.jit.library.workgroup import barrier
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.errors import NotComputedError
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import operand
 from vkcompute.torch.storage import runtime, wrap
 
@@ -100,18 +100,18 @@ def _problem(log_probs: Any, targets: Any, n_inputs: Sequence[int], n_targets: S
     at = torch.arange(longest, device="cpu").expand(n_samples, longest)
     if targets.dim() == 1:
         at = at + (lengths.cumsum(0) - lengths).unsqueeze(1)
-    is_target = (torch.arange(longest, device="cpu") < lengths.unsqueeze(1)).to("vk")
-    targets, at = targets.to("vk", torch.int64), torch.where(is_target.cpu(), at, 0).to("vk")
+    is_target = (torch.arange(longest, device="cpu") < lengths.unsqueeze(1)).to(DEVICE_NAME)
+    targets, at = targets.to(DEVICE_NAME, torch.int64), torch.where(is_target.cpu(), at, 0).to(DEVICE_NAME)
     given = (targets[at] if targets.dim() == 1 else targets.gather(1, at)) if longest else at
-    labels = torch.full((n_samples, 2 * longest + 1), blank, dtype=torch.int64, device="vk")
+    labels = torch.full((n_samples, 2 * longest + 1), blank, dtype=torch.int64, device=DEVICE_NAME)
     labels[:, 1::2] = torch.where(is_target, given, blank)
-    skips = torch.zeros(labels.shape, dtype=torch.int32, device="vk")
+    skips = torch.zeros(labels.shape, dtype=torch.int32, device=DEVICE_NAME)
     skips[:, 2:] = (labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank)
     if n_samples * n_steps * labels.shape[1] > _MOST_ELEMENTS:
         raise NotComputedError("ctc_loss takes at most 2**31 - 1 samples times steps times positions")
     p = log_probs.transpose(0, 1).gather(2, labels.unsqueeze(1).expand(-1, n_steps, -1))
-    inputs = torch.tensor(n_inputs, dtype=torch.int32, device="cpu").to("vk")
-    return _Problem(labels, p, skips, (2 * lengths + 1).to(torch.int32).to("vk"), inputs)
+    inputs = torch.tensor(n_inputs, dtype=torch.int32, device="cpu").to(DEVICE_NAME)
+    return _Problem(labels, p, skips, (2 * lengths + 1).to(torch.int32).to(DEVICE_NAME), inputs)
 
 
 def _sums(chosen: Any, problem: _Problem, *numbers: Any) -> Any:
@@ -138,7 +138,7 @@ def ctc_loss(
     problem = _problem(log_probs, targets, n_inputs, n_targets, blank)
     sums = _sums(_forward, problem)
     if not sums.shape[1]:
-        ends = torch.full((len(n_inputs), 1), -math.inf, dtype=log_probs.dtype, device="vk")
+        ends = torch.full((len(n_inputs), 1), -math.inf, dtype=log_probs.dtype, device=DEVICE_NAME)
         return torch.where(problem.lengths == 1, 0.0, -ends[:, 0]), sums
     steps = (problem.n_inputs - 1).clamp_min(0).to(torch.int64)
     ends = sums.gather(1, steps.view(-1, 1, 1).expand(-1, 1, sums.shape[2])).squeeze(1)
@@ -162,8 +162,8 @@ def ctc_loss_backward(
     shares = torch.where(both == -math.inf, 0.0, torch.exp(both - problem.p + loss))
     by_step = log_probs.transpose(0, 1)
     labels = problem.labels.unsqueeze(1).expand(both.shape)
-    of_labels = torch.zeros(by_step.shape, dtype=by_step.dtype, device="vk").scatter_add(2, labels, shares)
+    of_labels = torch.zeros(by_step.shape, dtype=by_step.dtype, device=DEVICE_NAME).scatter_add(2, labels, shares)
     result = (torch.exp(by_step) - of_labels) * grad.view(-1, 1, 1)
     result = torch.where(loss == math.inf, 0.0 if zero_infinity else math.nan, result)
-    steps = torch.arange(by_step.shape[1], device="vk").view(1, -1, 1)
+    steps = torch.arange(by_step.shape[1], device=DEVICE_NAME).view(1, -1, 1)
     return torch.where(steps < problem.n_inputs.view(-1, 1, 1), result, 0.0).transpose(0, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 
 
 def _norms(differences: Any, p: float) -> Any:
@@ -33,7 +33,7 @@ def cdist(x1: Any, x2: Any, p: float, compute_mode: int | None) -> Any:
     """Returns the distances between each row of one matrix and each of another."""
     shape = (*torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], x2.shape[-2])
     if not math.prod(shape) or not x1.shape[-1]:
-        return torch.zeros(shape, dtype=x1.dtype, device="vk")
+        return torch.zeros(shape, dtype=x1.dtype, device=DEVICE_NAME)
     return _norms(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
@@ -51,8 +51,8 @@ def pdist(self: Any, p: float = 2) -> Any:
     """Returns the distances between all pairs of rows."""
     n = self.shape[0]
     if n < 2 or not self.shape[1]:
-        return torch.zeros(n * (n - 1) // 2, dtype=self.dtype, device="vk")
-    one, other = torch.triu_indices(n, n, 1).to("vk")
+        return torch.zeros(n * (n - 1) // 2, dtype=self.dtype, device=DEVICE_NAME)
+    one, other = torch.triu_indices(n, n, 1).to(DEVICE_NAME)
     return _norms(self[one] - self[other], p)
 
 
@@ -63,6 +63,6 @@ def pdist_backward(grad: Any, self: Any, p: float, pdist: Any) -> Any:
     total = torch.zeros_like(self)
     if n < 2 or not self.shape[1]:
         return total
-    one, other = torch.triu_indices(n, n, 1).to("vk")
+    one, other = torch.triu_indices(n, n, 1).to(DEVICE_NAME)
     share = grad.unsqueeze(-1) * _slopes(self[one] - self[other], pdist, p)
     return total.index_add(0, one, share).index_add(0, other, share, alpha=-1)

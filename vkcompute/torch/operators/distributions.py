@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operators.random import next_generator
 from vkcompute.torch.storage import store
 
@@ -19,7 +19,7 @@ def _parameter(tensor: Any) -> Any:
 
 
 def _drawn(like: Any, numbers: Array) -> Any:
-    return store(torch.empty(like.shape, dtype=like.dtype, device="vk"), numbers)
+    return store(torch.empty(like.shape, dtype=like.dtype, device=DEVICE_NAME), numbers)
 
 
 @kernel("poisson")

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, where
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import elementwise
 from vkcompute.torch.operators.elements import binary, require_divisor
 
@@ -83,5 +83,5 @@ def floor_divide_in_place(self: Any, other: Any) -> Any:
 @kernel("remainder.Scalar_Tensor")
 def remainder_of_number(self: Any, other: Any) -> Any:
     """Returns the remainders of a number by elements."""
-    number = torch.full((), self, dtype=torch.result_type(self, other), device="vk")
+    number = torch.full((), self, dtype=torch.result_type(self, other), device=DEVICE_NAME)
     return torch.remainder(number, other)

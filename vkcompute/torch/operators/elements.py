@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, joined, where
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import (
     elementwise,
     name_of,
@@ -195,7 +195,7 @@ def power(self: Any, exponent: Any, *, out: Any) -> Any:
         if abs(exponent) == 0.5 and dtype in (torch.float32, torch.float64):  # as PyTorch does, NaN for -inf
             return elementwise(out, lambda x: apply("sqrt" if exponent > 0 else "rsqrt", x), self, dtype=dtype)
     elif not exponent.dim() and not (dtype.is_floating_point or dtype.is_complex):
-        exponent = exponent.to("vk")  # arrays refuse a negative number, but take it as an element
+        exponent = exponent.to(DEVICE_NAME)  # arrays refuse a negative number, but take it as an element
     return elementwise(out, lambda x, y: apply("power", x, y), self, exponent, dtype=dtype)
 
 
@@ -252,9 +252,9 @@ def where_new(condition: Any, self: Any, other: Any) -> Any:
     values, dtype = (condition, self, other), torch.result_type(self, other)
     shape = torch.broadcast_shapes(*(value.shape for value in values))
     if all(value.is_contiguous() for value in values):
-        return where_into(*values, out=torch.empty(shape, dtype=dtype, device="vk"))
+        return where_into(*values, out=torch.empty(shape, dtype=dtype, device=DEVICE_NAME))
     planned = torch.where(*(torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device="meta") for v in values))
-    return where_into(*values, out=torch.empty_strided(shape, planned.stride(), dtype=dtype, device="vk"))
+    return where_into(*values, out=torch.empty_strided(shape, planned.stride(), dtype=dtype, device=DEVICE_NAME))
 
 
 @kernel("where.self_out")

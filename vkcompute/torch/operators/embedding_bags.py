@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 
 _SUM, _MEAN, _MAX = 0, 1, 2
 
@@ -14,7 +14,7 @@ _SUM, _MEAN, _MAX = 0, 1, 2
 def _bags(indices: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, int]:
     """Returns the bag of each index, and the number of bags."""
     n_bags = offsets.numel() - int(include_last_offset)
-    at = torch.arange(indices.numel(), device="vk", dtype=offsets.dtype)
+    at = torch.arange(indices.numel(), device=DEVICE_NAME, dtype=offsets.dtype)
     return torch.searchsorted(offsets[:n_bags].contiguous(), at, right=True) - 1, n_bags
 
 
@@ -26,17 +26,17 @@ def embedding_bag(
     """Returns the bags, the bag of each index, the sizes of the bags, and the index of each largest element."""
     bag, n_bags = _bags(indices, offsets, include_last_offset)
     is_used = indices != padding_idx
-    sizes = torch.zeros(n_bags, dtype=torch.int64, device="vk").index_add(0, bag, is_used.to(torch.int64))
+    sizes = torch.zeros(n_bags, dtype=torch.int64, device=DEVICE_NAME).index_add(0, bag, is_used.to(torch.int64))
     rows = weight.index_select(0, indices)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
-    out = torch.zeros((n_bags, weight.shape[1]), dtype=weight.dtype, device="vk")
+    out = torch.zeros((n_bags, weight.shape[1]), dtype=weight.dtype, device=DEVICE_NAME)
     if mode == _MAX:
         return _largest(out, rows, bag, is_used, sizes, indices)
     out = out.index_add(0, bag, rows * is_used.unsqueeze(1))
     if mode == _MEAN:
         out = out / sizes.clamp_min(1).unsqueeze(1)
-    return out, bag, sizes, torch.empty(0, dtype=indices.dtype, device="vk")
+    return out, bag, sizes, torch.empty(0, dtype=indices.dtype, device=DEVICE_NAME)
 
 
 def _largest(out: Any, rows: Any, bag: Any, is_used: Any, sizes: Any, indices: Any) -> Any:
@@ -45,9 +45,9 @@ def _largest(out: Any, rows: Any, bag: Any, is_used: Any, sizes: Any, indices: A
     best = out.scatter_reduce(0, where, rows, "amax", include_self=False)
     best = torch.where(sizes.unsqueeze(1) > 0, best, 0)
     n = indices.numel()
-    position = torch.arange(n, device="vk").unsqueeze(1).expand(rows.shape)
+    position = torch.arange(n, device=DEVICE_NAME).unsqueeze(1).expand(rows.shape)
     position = torch.where(rows == best[bag], position, n)
-    first = torch.full(best.shape, n, device="vk").scatter_reduce(0, where, position, "amin")
+    first = torch.full(best.shape, n, device=DEVICE_NAME).scatter_reduce(0, where, position, "amin")
     chosen = torch.where(first < n, indices[first.clamp_max(max(n - 1, 0))], 0) if n else first * 0
     return best, bag, sizes, chosen.to(indices.dtype)
 
@@ -68,7 +68,7 @@ def dense_backward(
     scale_grad_by_freq: bool, mode: int, per_sample_weights: Any, padding_idx: int = -1,
 ) -> Any:  # fmt: skip
     """Returns the gradient by the weight."""
-    total = torch.zeros((num_weights, grad.shape[1]), dtype=grad.dtype, device="vk")
+    total = torch.zeros((num_weights, grad.shape[1]), dtype=grad.dtype, device=DEVICE_NAME)
     if mode == _MAX:
         share = torch.where(bag_size.unsqueeze(1) > 0, grad, 0)
         return total.scatter_add(0, maximum_indices.to(torch.int64), share)
@@ -78,7 +78,8 @@ def dense_backward(
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
     if scale_grad_by_freq:
-        counts = torch.zeros(num_weights, device="vk").index_add(0, indices, torch.ones(indices.shape, device="vk"))
+        ones = torch.ones(indices.shape, device=DEVICE_NAME)
+        counts = torch.zeros(num_weights, device=DEVICE_NAME).index_add(0, indices, ones)
         rows = rows / counts[indices].unsqueeze(1)
     return total.index_add(0, indices, rows)
 

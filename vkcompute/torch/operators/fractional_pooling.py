@@ -7,18 +7,18 @@ from typing import Any
 
 import torch
 
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.storage import copy_to, resize_to
 
 
 def _elements(n_in: int, n_out: int, length: int, shift: Any) -> Any:
     """Returns the indices of the windows along an axis, (..., windows, length); the last window ends at the border."""
-    starts = torch.arange(n_out, device="vk", dtype=shift.dtype)
+    starts = torch.arange(n_out, device=DEVICE_NAME, dtype=shift.dtype)
     step = (n_in - length) / (n_out - 1) if n_out > 1 else 0.0
     shift = shift.unsqueeze(-1)
     starts = ((starts + shift) * step).to(torch.int64) - (shift * step).to(torch.int64)
-    starts = torch.where(torch.arange(n_out, device="vk") == n_out - 1, n_in - length, starts)
-    return starts.unsqueeze(-1) + torch.arange(length, device="vk")
+    starts = torch.where(torch.arange(n_out, device=DEVICE_NAME) == n_out - 1, n_in - length, starts)
+    return starts.unsqueeze(-1) + torch.arange(length, device=DEVICE_NAME)
 
 
 def _pooled(self: Any, lengths: Sequence[int], output_size: Sequence[int], shifts: Any) -> tuple[Any, Any]:
@@ -28,7 +28,7 @@ def _pooled(self: Any, lengths: Sequence[int], output_size: Sequence[int], shift
     if any(out + length - 1 > size for out, length, size in zip(output_size, lengths, sizes, strict=True)):
         raise RuntimeError(f"fractional_max_pool{n}d: pool {[*lengths]} and output {[*output_size]} exceed {[*sizes]}")
     images = self.reshape(-1, *self.shape[-n - 1 :])
-    at = torch.zeros((*images.shape[:2], *[1] * (2 * n)), dtype=torch.int64, device="vk")
+    at = torch.zeros((*images.shape[:2], *[1] * (2 * n)), dtype=torch.int64, device=DEVICE_NAME)
     for axis in range(n):
         shift = shifts[..., 1 - axis if n == 2 else axis].to(self.dtype)  # of images, that of the last axis is first
         elements = _elements(sizes[axis], output_size[axis], lengths[axis], shift)
@@ -53,7 +53,7 @@ def fractional_max_pool(
 
 
 def _gradient(grad: Any, self: Any, indices: Any, n: int) -> Any:
-    zeros = torch.zeros((*self.shape[:-n], self.shape[-n:].numel()), dtype=self.dtype, device="vk")
+    zeros = torch.zeros((*self.shape[:-n], self.shape[-n:].numel()), dtype=self.dtype, device=DEVICE_NAME)
     return zeros.scatter_add(-1, indices.flatten(-n), grad.flatten(-n)).view(self.shape)
 
 

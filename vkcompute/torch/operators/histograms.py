@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from vkcompute.arrays.functions import histograms
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import operand, require_dtype
 from vkcompute.torch.storage import copy_to, wrap
 
@@ -17,7 +17,7 @@ from vkcompute.torch.storage import copy_to, wrap
 def bincount(self: Any, weights: Any = None, minlength: int = 0) -> Any:
     """Returns how often each integer occurs, or the sums of its weights."""
     if not self.numel():
-        return torch.zeros(minlength, dtype=torch.int64, device="vk")
+        return torch.zeros(minlength, dtype=torch.int64, device=DEVICE_NAME)
     given = None if weights is None else operand(weights if weights.is_floating_point() else weights.double())
     counts = wrap(histograms.bincount(operand(self), given, minlength))
     if weights is None:

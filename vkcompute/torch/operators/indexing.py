@@ -15,7 +15,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.errors import warn
 from vkcompute.torch.fallback import fall_back
-from vkcompute.torch.kernels import is_on_device, kernel
+from vkcompute.torch.kernels import DEVICE_NAME, is_on_device, kernel
 from vkcompute.torch.operands import (
     axis_of,
     elementwise,
@@ -60,7 +60,7 @@ def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
         if index is None:
             key.append(slice(None))
         else:
-            array = operand(index.to("vk"))
+            array = operand(index.to(DEVICE_NAME))
             key.append(array != 0 if index.dtype == torch.uint8 else array)
     return tuple(key)
 
@@ -106,7 +106,7 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
     require_apart(self, values, *indices)
     if not len(indices):
         return self.add_(values) if accumulate else self.copy_(values)
-    indices = [None if index is None else index.to("vk") for index in indices]
+    indices = [None if index is None else index.to(DEVICE_NAME) for index in indices]
     is_mask = len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool
     if is_mask and values.numel() == 1 and not accumulate and indices[0].shape == self.shape:
         return torch.where(indices[0], values.to(self.dtype), self, out=self)
@@ -114,7 +114,7 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
         names = f"{name_of(self.dtype)} for the destination and {name_of(values.dtype)} for the source"
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {names}.")
     dtype = wide(self.dtype) if accumulate else computed(self.dtype)
-    given, key = operand(values.to("vk"), dtype), _key(_expanded(indices))
+    given, key = operand(values.to(DEVICE_NAME), dtype), _key(_expanded(indices))
     if any(isinstance(part, Array) and not part.size for part in key):
         return self
     target = operand(self, dtype).copy()
@@ -133,7 +133,7 @@ def index_select(self: Any, dim: int, index: Any) -> Any:
         _require_one(index)
         return self.clone()
     shape[dim] = index.numel()
-    out = torch.empty(shape, dtype=self.dtype, device="vk")
+    out = torch.empty(shape, dtype=self.dtype, device=DEVICE_NAME)
     return index_select_into(self, dim, index, out=out)
 
 
@@ -326,9 +326,9 @@ def _converted(value: Any, dtype: Any) -> Any:
 def nonzero(self: Any) -> Any:
     """Returns the indices of the elements that are not zero, a row each."""
     if not self.numel():
-        return torch.empty((0, self.dim()), dtype=torch.int64, device="vk")
+        return torch.empty((0, self.dim()), dtype=torch.int64, device=DEVICE_NAME)
     if not self.dim():
-        return torch.empty((int(bool(self.item())), 0), dtype=torch.int64, device="vk")
+        return torch.empty((int(bool(self.item())), 0), dtype=torch.int64, device=DEVICE_NAME)
     axes = [wrap(array, torch.int64) for array in standard.nonzero(operand(self))]
     return torch.stack(axes).t()  # with the strides of other devices
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import require_floats
 from vkcompute.torch.operators.decompositions import decomposition
 from vkcompute.torch.storage import copy_to
@@ -43,7 +43,7 @@ def _integer_matrix(*arguments: Any) -> tuple[Any, int]:
 
 def _times(tensor: Any, axis: int, matrix: Any) -> Any:
     """Returns the product of an axis with a matrix."""
-    return (tensor.movedim(axis, -1) @ matrix.to(tensor.dtype).to("vk")).movedim(-1, axis)
+    return (tensor.movedim(axis, -1) @ matrix.to(tensor.dtype).to(DEVICE_NAME)).movedim(-1, axis)
 
 
 def _wide(tensor: Any) -> Any:

@@ -13,7 +13,7 @@ from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch import checks
 from vkcompute.torch.element_types import wide
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import elementwise, name_of, operand
 from vkcompute.torch.storage import copy_to, runtime, store
 
@@ -85,8 +85,8 @@ def nll_loss(
 def nll_loss2d(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     """Returns the negative log likelihood per position of images, and the sum of the weights."""
     shape = () if reduction in (_MEAN, _SUM) else target.shape
-    output = torch.empty(shape, dtype=self.dtype, device="vk")
-    total_weight = torch.empty((), dtype=self.dtype, device="vk")
+    output = torch.empty(shape, dtype=self.dtype, device=DEVICE_NAME)
+    total_weight = torch.empty((), dtype=self.dtype, device=DEVICE_NAME)
     return nll_loss(self, target, weight, reduction, ignore_index, output=output, total_weight=total_weight)
 
 
@@ -116,7 +116,7 @@ def nll_loss2d_backward(
     grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total_weight: Any
 ) -> Any:
     """Returns the gradient of nll_loss2d."""
-    out = torch.empty(self.shape, dtype=self.dtype, device="vk")
+    out = torch.empty(self.shape, dtype=self.dtype, device=DEVICE_NAME)
     return nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, grad_input=out)
 
 
@@ -136,7 +136,7 @@ def mse_loss_into(self: Any, target: Any, reduction: int = _MEAN, *, out: Any) -
 def mse_loss_backward(grad_output: Any, self: Any, target: Any, reduction: int, *, grad_input: Any = None) -> Any:
     """Computes the gradient of mse_loss."""
     if grad_input is None:
-        grad_input = torch.empty(torch.broadcast_shapes(self.shape, target.shape), dtype=self.dtype, device="vk")
+        grad_input = torch.empty(torch.broadcast_shapes(self.shape, target.shape), dtype=self.dtype, device=DEVICE_NAME)
     factor = 2 / max(grad_input.numel(), 1) if reduction == _MEAN else 2.0
 
     def compute(g: Any, x: Any, y: Any) -> Any:

@@ -14,7 +14,7 @@ from vkcompute import nn
 from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.arrays.functions import reductions
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import elementwise, operand, require_floats
 from vkcompute.torch.storage import convert, store, wrap
 
@@ -49,7 +49,7 @@ def layer_norm(input: Any, normalized_shape: Sequence[int], weight: Any, bias: A
     axes = tuple(range(input.dim() - len(normalized_shape), input.dim()))
     if not input.numel():
         kept = [1 if axis in axes else n for axis, n in enumerate(input.shape)]
-        return torch.empty_like(input), *(torch.empty(kept, dtype=_saved(input), device="vk") for _ in range(2))
+        return torch.empty_like(input), *(torch.empty(kept, dtype=_saved(input), device=DEVICE_NAME) for _ in range(2))
     x = operand(input)
     affine = [None if given is None else operand(given) for given in (weight, bias)]
     result = nn.layer_norm(x, tuple(normalized_shape), affine[0], affine[1], eps)
@@ -89,7 +89,7 @@ def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any, eps: floa
     axes = tuple(range(input.dim() - len(normalized_shape), input.dim()))
     if not input.numel():
         kept = [1 if axis in axes else n for axis, n in enumerate(input.shape)]
-        return torch.empty_like(input), torch.full(kept, math.nan, dtype=_saved(input), device="vk")
+        return torch.empty_like(input), torch.full(kept, math.nan, dtype=_saved(input), device=DEVICE_NAME)
     eps = torch.finfo(_saved(input)).eps if eps is None else float(eps)
     scale = None if weight is None else operand(weight)
     result = nn.rms_norm(operand(input), tuple(normalized_shape), scale, eps)
@@ -119,7 +119,7 @@ def rms_norm_backward(
 
 def _like(tensor: Any, array: Array) -> Any:
     """Returns a new tensor of the dtype and the shape of another."""
-    return store(torch.empty(tensor.shape, dtype=tensor.dtype, device="vk"), array)
+    return store(torch.empty(tensor.shape, dtype=tensor.dtype, device=DEVICE_NAME), array)
 
 
 def _over_channels(tensor: Any, n_axes: int) -> Any:
@@ -149,7 +149,7 @@ def batch_norm(
     saved = (
         [wrap(array.reshape(-1).copy()) for array in (mean, deviation)]
         if training
-        else [torch.empty(0, dtype=_saved(input), device="vk") for _ in range(2)]
+        else [torch.empty(0, dtype=_saved(input), device=DEVICE_NAME) for _ in range(2)]
     )
     return result, *saved
 
@@ -189,7 +189,7 @@ def batch_norm_with_update(
 ) -> Any:
     """Returns what native_batch_norm does, and an empty reserve."""
     results = batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
-    return *results, torch.empty(0, dtype=torch.uint8, device="vk")
+    return *results, torch.empty(0, dtype=torch.uint8, device=DEVICE_NAME)
 
 
 @kernel("native_batch_norm_backward")
@@ -208,7 +208,7 @@ def batch_norm_backward(
     normalized = _product(apply("subtract", _wide(input), mean), deviation)
     total, slope = (reductions.sum(array, axes, keepdims=True) for array in (g, _product(g, normalized)))
     by_input = by_weight = by_bias = None
-    channels = torch.empty(input.shape[1], dtype=input.dtype if weight is None else weight.dtype, device="vk")
+    channels = torch.empty(input.shape[1], dtype=input.dtype if weight is None else weight.dtype, device=DEVICE_NAME)
     if output_mask[0]:
         n = float(input.numel() // input.shape[1])
         rest = g
@@ -261,7 +261,7 @@ def group_norm_backward(
                      _product(normalized, _mean(_product(scaled, normalized), (2,), n_inner)))  # fmt: skip
         result = _product(apply("subtract", scaled, less), deviation)
         by_input = _like(input, result.reshape(tuple(input.shape)))
-    like = torch.empty(channels, dtype=input.dtype if weight is None else weight.dtype, device="vk")
+    like = torch.empty(channels, dtype=input.dtype if weight is None else weight.dtype, device=DEVICE_NAME)
     if output_mask[1]:
         by_weight = _like(like, reductions.sum(_product(g, normalized.reshape(g.shape)), (0, 2)))
     if output_mask[2]:

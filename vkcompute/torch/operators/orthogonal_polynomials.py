@@ -11,7 +11,7 @@ from vkcompute.arrays.algorithms.lines import launch
 from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import operand
 from vkcompute.torch.storage import resize_to, runtime, store
 
@@ -69,7 +69,10 @@ def _polynomials(recurrence: _Recurrence, *, is_shifted: bool) -> Callable[..., 
         dtype = torch.result_type(x, n)
         dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
         dtype = dtype if dtype.itemsize > 2 else torch.float32
-        given = torch.as_tensor(x, dtype=dtype, device="vk"), torch.as_tensor(n, dtype=torch.int32, device="vk")
+        given = (
+            torch.as_tensor(x, dtype=dtype, device=DEVICE_NAME),
+            torch.as_tensor(n, dtype=torch.int32, device=DEVICE_NAME),
+        )
         at, degrees = torch.broadcast_tensors(*given)  # one of them may be a number of Python
         resize_to(out, at.shape)
         if not out.numel():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import axis_of
 from vkcompute.torch.operators.decompositions import composed
 
@@ -54,10 +54,10 @@ def _backward(index_of: Callable[[int, int, int], Any], n_axes: int) -> Callable
         result = grad_output
         for number in range(n_axes):
             axis, (before, after) = self.dim() - 1 - number, padding[2 * number : 2 * number + 2]
-            index = torch.from_numpy(index_of(self.shape[axis], before, after)).to("vk")
+            index = torch.from_numpy(index_of(self.shape[axis], before, after)).to(DEVICE_NAME)
             shape = list(result.shape)
             shape[axis] = self.shape[axis]
-            total = torch.zeros(shape, dtype=grad_output.dtype, device="vk")
+            total = torch.zeros(shape, dtype=grad_output.dtype, device=DEVICE_NAME)
             result = total.index_add(axis, index, result)
         return result
 
@@ -84,7 +84,7 @@ for _name, _index_of in (("reflection", _reflected), ("replication", _replicated
 @kernel("unfold_backward")
 def unfold_backward(grad_in: Any, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Any:
     """Returns the sums of the gradients of an element's windows."""
-    total = torch.zeros(input_sizes, dtype=grad_in.dtype, device="vk")
+    total = torch.zeros(input_sizes, dtype=grad_in.dtype, device=DEVICE_NAME)
     if not len(input_sizes):
         return total + grad_in.reshape(())
     axis = axis_of(dim, len(input_sizes))

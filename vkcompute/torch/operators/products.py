@@ -12,7 +12,7 @@ from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.arrays.functions import products
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import wide
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import name_of, operand, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
@@ -80,7 +80,9 @@ def dot(self: Any, tensor: Any) -> Any:
             f"1D tensors of one size and dtype expected, but got {tuple(self.shape)} {self.dtype} and "
             f"{tuple(tensor.shape)} {tensor.dtype} tensors"
         )
-    return wrap(_product(self, tensor).reshape(())) if self.numel() else torch.zeros((), dtype=self.dtype, device="vk")
+    if not self.numel():
+        return torch.zeros((), dtype=self.dtype, device=DEVICE_NAME)
+    return wrap(_product(self, tensor).reshape(()))
 
 
 @kernel("vdot")

@@ -17,7 +17,7 @@ from vkcompute.runtime.runtime import Runtime
 from vkcompute.torch import checks
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import name_of, operand, require_floats
 from vkcompute.torch.storage import resize_to, runtime, store, wrap
 
@@ -161,7 +161,7 @@ def bernoulli(self: Any, p: float = 0.5, *, generator: Any = None) -> Any:
 @kernel("bernoulli_.Tensor")
 def bernoulli_of(self: Any, p: Any, *, generator: Any = None) -> Any:
     """Fills with ones of probabilities, and zeros."""
-    checked = checks.probabilities(operand(p.to("vk")))
+    checked = checks.probabilities(operand(p.to(DEVICE_NAME)))
     return _of_uniform(self, generator, lambda u: apply("less", u, checked))
 
 
@@ -268,7 +268,7 @@ def multinomial(self: Any, num_samples: int, replacement: bool = False, *, gener
         ratios, drawn = torch.topk(weights / rates.clamp_min(1e-38), num_samples, -1)
         return wrap(checks.drawn_rows(operand(drawn), operand(ratios[..., :1])))
     sums = torch.cumsum(weights, -1)
-    fractions = torch.empty((*self.shape[:-1], num_samples), device="vk")
+    fractions = torch.empty((*self.shape[:-1], num_samples), device=DEVICE_NAME)
     uniform(fractions, generator=generator)
     position = fractions * sums[..., -1:]
     drawn = torch.sum(position.unsqueeze(-1) >= sums.unsqueeze(-2), -1).clamp_max(self.shape[-1] - 1)

@@ -16,7 +16,7 @@ from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.errors import NotComputedError
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import axes_of, axis_of, operand, require_apart, require_dtype, require_same_elements
 from vkcompute.torch.storage import convert, copy_to, resize_to, store, wrap
 
@@ -59,7 +59,7 @@ def prod_into(self: Any, dim: int, keepdim: bool = False, *, dtype: Any = None, 
 def prod(self: Any, *, dtype: Any = None) -> Any:
     """Returns the product of all elements."""
     own = torch.int64 if not self.dtype.is_floating_point and not self.dtype.is_complex else self.dtype
-    out = torch.empty((), dtype=own if dtype is None else dtype, device="vk")
+    out = torch.empty((), dtype=own if dtype is None else dtype, device=DEVICE_NAME)
     array = _summed(self, out.dtype)
     return store(out, reductions.prod(array, None, array.dtype))
 
@@ -384,7 +384,7 @@ def median(self: Any, dim: int, keepdim: bool = False, *, values: Any, indices: 
 def median_of_all(self: Any) -> Any:
     """Returns the lower median of all elements; NaN if there is one. That of none is NaN as the CPU converts it."""
     if not self.numel():
-        return torch.full((), math.nan).to(self.dtype).to("vk")
+        return torch.full((), math.nan).to(self.dtype).to(DEVICE_NAME)
     return torch.median(self.reshape(-1), 0)[0]
 
 

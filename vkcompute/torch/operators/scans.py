@@ -14,7 +14,7 @@ from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.errors import NotComputedError
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import axis_of, operand
 from vkcompute.torch.storage import resize_to, runtime, store, wrap
 
@@ -33,7 +33,7 @@ def _extremes(operation: str) -> Callable[..., Any]:
         is_new = best == given
         if self.is_floating_point():
             is_new = is_new | torch.isnan(given)
-        at = torch.arange(self.shape[axis], device="vk").reshape(-1, *[1] * (self.dim() - axis - 1))
+        at = torch.arange(self.shape[axis], device=DEVICE_NAME).reshape(-1, *[1] * (self.dim() - axis - 1))
         newest = torch.where(is_new, at, 0).contiguous()
         values.copy_(best)
         indices.copy_(wrap(scans.cumulative(operand(newest), "max", axis)))

@@ -20,7 +20,7 @@ from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import axis_of, indices_of, operand
 from vkcompute.torch.storage import resize_to, runtime, store, wrap
 
@@ -92,7 +92,7 @@ def _keys(index: Any, dim: int, shape: Any) -> Any:
     total = index * strides[dim]
     for at, n in enumerate(index.shape):
         if at != dim and strides[at]:
-            steps = torch.arange(n, device="vk") * strides[at]
+            steps = torch.arange(n, device=DEVICE_NAME) * strides[at]
             total = total + steps.reshape([-1 if other == at else 1 for other in range(index.dim())])
     return total
 
@@ -149,7 +149,7 @@ def scatter_with(self: Any, dim: int, index: Any, src: Any, *, reduce: str, out:
 @kernel("scatter.value_reduce_out")
 def scatter_value_with(self: Any, dim: int, index: Any, value: Any, *, reduce: str, out: Any) -> Any:
     """Computes a tensor plus, or times, a number at indices."""
-    source = torch.full((), value, dtype=self.dtype, device="vk").expand(index.shape)
+    source = torch.full((), value, dtype=self.dtype, device=DEVICE_NAME).expand(index.shape)
     return _written(out, reduced(self, dim, index, source, reduce))
 
 
@@ -177,7 +177,7 @@ def index_sum(self: Any, dim: int, index: Any, source: Any) -> Any:
 
 def _segments(lengths: Any, data: Any, axis: int) -> Any:
     """Returns the segment of each element along an axis; the number of segments for those in none."""
-    rows = torch.arange(data.shape[axis], device="vk").expand(*lengths.shape[:-1], -1).contiguous()
+    rows = torch.arange(data.shape[axis], device=DEVICE_NAME).expand(*lengths.shape[:-1], -1).contiguous()
     at = torch.searchsorted(lengths.cumsum(-1), rows, right=True)
     return at.reshape(*rows.shape, *[1] * (data.dim() - axis - 1)).expand(data.shape)
 
@@ -193,7 +193,7 @@ def segment_reduce(
     start = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
     n_segments = lengths.shape[-1]
     shape = (*lengths.shape[:-1], n_segments + 1, *data.shape[axis + 1 :])  # and one for what is in no segment
-    begin = torch.full(shape, start if initial is None else float(initial), dtype=data.dtype, device="vk")
+    begin = torch.full(shape, start if initial is None else float(initial), dtype=data.dtype, device=DEVICE_NAME)
     at = _segments(lengths, data, axis)
     total = reduced(begin, axis, at, data, "sum" if reduce == "mean" else reduce)
     total = total.narrow(axis, 0, n_segments)

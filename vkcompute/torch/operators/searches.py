@@ -15,7 +15,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.fallback import fall_back
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import axis_of, operand, require_dtype
 from vkcompute.torch.storage import copy_to, runtime, wrap
 
@@ -23,7 +23,7 @@ aten = torch.ops.aten
 
 
 def _empty() -> Any:
-    return torch.empty(0, dtype=torch.int64, device="vk")
+    return torch.empty(0, dtype=torch.int64, device=DEVICE_NAME)
 
 
 def _index(array: Any, shape: Any = None) -> Any:
@@ -79,13 +79,13 @@ def unique_consecutive(
             raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
         inverse = _empty().reshape(self.shape) if dim is None and return_inverse else _empty()
         return rows.clone() if dim is None else self.clone(), inverse, _empty()
-    is_new = torch.ones(rows.shape[0], dtype=torch.bool, device="vk")
+    is_new = torch.ones(rows.shape[0], dtype=torch.bool, device=DEVICE_NAME)
     differs = rows[1:] != rows[:-1]
     is_new[1:] = differs.flatten(1).any(1) if differs.dim() > 1 else differs
     starts = torch.nonzero(is_new).reshape(-1)
     distinct = rows[starts]
     inverse = (torch.cumsum(is_new, 0) - 1) if return_inverse else _empty()
-    ends = torch.cat([starts[1:], torch.full((1,), rows.shape[0], device="vk")])
+    ends = torch.cat([starts[1:], torch.full((1,), rows.shape[0], device=DEVICE_NAME)])
     if dim is None and return_inverse:
         inverse = inverse.reshape(self.shape)
     return distinct if dim is None else distinct.movedim(0, dim), inverse, ends - starts if return_counts else _empty()
@@ -114,7 +114,7 @@ def _search_rows(
 def _searched(sequence: Any, values: Any, is_right: bool, dtype: Any) -> Any:
     n, n_values = sequence.shape[-1], values.shape[-1] if sequence.dim() > 1 else values.numel()
     if not values.numel() or not n:
-        return torch.zeros(values.shape, dtype=dtype, device="vk")
+        return torch.zeros(values.shape, dtype=dtype, device=DEVICE_NAME)
     common = torch.promote_types(sequence.dtype, values.dtype)
     common = common if is_computed(common) else torch.float32
     arrays = [operand(tensor.to(common).contiguous().reshape(-1)) for tensor in (sequence, values)]
@@ -156,7 +156,7 @@ def searchsorted_number(
     sorter: Any = None,
 ) -> Any:  # fmt: skip
     """Returns the place of a number in a sorted row."""
-    value = torch.as_tensor(self, device="vk").to(sorted_sequence.dtype)
+    value = torch.as_tensor(self, device=DEVICE_NAME).to(sorted_sequence.dtype)
     return searchsorted(sorted_sequence, value, out_int32=out_int32, right=right, side=side, sorter=sorter)
 
 
@@ -172,7 +172,7 @@ def bucketize(self: Any, boundaries: Any, *, out_int32: bool = False, right: boo
 def nonzero_static(self: Any, *, size: int, fill_value: int = -1) -> Any:
     """Returns the first indices of elements that are not zero, filled up to a number of them."""
     indices = torch.nonzero(self)[:size]
-    filler = torch.full((size - indices.shape[0], self.dim()), fill_value, dtype=torch.int64, device="vk")
+    filler = torch.full((size - indices.shape[0], self.dim()), fill_value, dtype=torch.int64, device=DEVICE_NAME)
     return torch.cat([indices, filler])
 
 
@@ -183,7 +183,7 @@ def repeat_interleave(repeats: Any, *, output_size: int | None = None) -> Any:
         return torch.empty_like(repeats)
     ends = torch.cumsum(repeats, 0)
     n = int(ends[-1].item()) if output_size is None else output_size
-    return _searched(ends, torch.arange(n, device="vk"), True, repeats.dtype)
+    return _searched(ends, torch.arange(n, device=DEVICE_NAME), True, repeats.dtype)
 
 
 @device_kernel
@@ -206,7 +206,7 @@ def mode(self: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """Returns the most frequent elements along an axis, the smallest of these, and their last indices."""
     axis_of(dim, self.dim())
     if not self.dim():
-        return self.clone(), torch.zeros((), dtype=torch.int64, device="vk")
+        return self.clone(), torch.zeros((), dtype=torch.int64, device=DEVICE_NAME)
     lines = self.movedim(dim, -1)
     shape, n = lines.shape[:-1], lines.shape[-1]
     if not self.numel():

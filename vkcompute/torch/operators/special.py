@@ -13,7 +13,7 @@ from vkcompute.arrays.functions.number_parts import frexp
 from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import operand
 from vkcompute.torch.storage import copy_to, resize_to, runtime, store
 
@@ -55,7 +55,7 @@ def zeta(self: Any, other: Any) -> Any:
     self, other = torch.broadcast_tensors(self, other)
     dtype = wide(self.dtype)
     arrays = [operand(value.contiguous(), dtype).copy().reshape(-1) for value in (self, other)]
-    out = torch.empty(self.shape, dtype=self.dtype, device="vk")
+    out = torch.empty(self.shape, dtype=self.dtype, device=DEVICE_NAME)
     if out.numel():
         result = runtime().empty(arrays[0].shape, dtype)
         launch(_zeta, result.size, *arrays, result, float(np.finfo(dtype).eps))
@@ -71,7 +71,7 @@ def zeta_into(self: Any, other: Any, *, out: Any) -> Any:
     dtype = torch.result_type(self, other)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     dtype = dtype if dtype.itemsize > 2 else torch.float32
-    values = [x.to("vk", dtype) if x.dim() == 0 else x.to(dtype) for x in (self, other)]
+    values = [x.to(DEVICE_NAME, dtype) if x.dim() == 0 else x.to(dtype) for x in (self, other)]
     result = zeta(*values)
     return copy_to(out, result)
 
@@ -136,7 +136,7 @@ def _incomplete_gamma(self: Any, other: Any, *, is_lower: bool, out: Any) -> Any
     shape, at = torch.where(is_valid, a, 1), torch.where(is_valid, x, 1)
     numbers = wide(dtype)
     arrays = [operand(value.contiguous(), numbers).copy().reshape(-1) for value in (shape, at)]
-    ratio = torch.empty(a.shape, dtype=dtype, device="vk")
+    ratio = torch.empty(a.shape, dtype=dtype, device=DEVICE_NAME)
     if ratio.numel():
         result = runtime().empty(arrays[0].shape, numbers)
         limits = np.finfo(numbers)

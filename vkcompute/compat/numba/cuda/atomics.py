@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from vkcompute.compat.numba.kernel_names import in_kernels, outside
+from vkcompute.compat.numba.kernel_names import in_kernels, refuse_outside_kernel
 from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import SCALARS
@@ -126,82 +126,82 @@ class atomic:  # noqa: N801
     @in_kernels(partial(_changed, library.add))
     def add(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] += val`."""
-        outside("cuda.atomic.add")
+        refuse_outside_kernel("cuda.atomic.add")
 
     @staticmethod
     @in_kernels(_subtracted)
     def sub(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] -= val`."""
-        outside("cuda.atomic.sub")
+        refuse_outside_kernel("cuda.atomic.sub")
 
     @staticmethod
     @in_kernels(partial(_changed, library.and_))
     def and_(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] &= val`."""
-        outside("cuda.atomic.and_")
+        refuse_outside_kernel("cuda.atomic.and_")
 
     @staticmethod
     @in_kernels(partial(_changed, library.or_))
     def or_(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] |= val`."""
-        outside("cuda.atomic.or_")
+        refuse_outside_kernel("cuda.atomic.or_")
 
     @staticmethod
     @in_kernels(partial(_changed, library.xor))
     def xor(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] ^= val`."""
-        outside("cuda.atomic.xor")
+        refuse_outside_kernel("cuda.atomic.xor")
 
     @staticmethod
     @in_kernels(partial(_repeated, increment))
     def inc(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] = 0 if ary[idx] >= val else ary[idx] + 1`."""
-        outside("cuda.atomic.inc")
+        refuse_outside_kernel("cuda.atomic.inc")
 
     @staticmethod
     @in_kernels(partial(_repeated, decrement))
     def dec(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] = val if ary[idx] == 0 or ary[idx] > val else ary[idx] - 1`."""
-        outside("cuda.atomic.dec")
+        refuse_outside_kernel("cuda.atomic.dec")
 
     @staticmethod
     @in_kernels(partial(_changed, library.exchange))
     def exch(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] = val`."""
-        outside("cuda.atomic.exch")
+        refuse_outside_kernel("cuda.atomic.exch")
 
     @staticmethod
     @in_kernels(partial(_by, larger, library.max))
     def max(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] = max(ary[idx], val)`; a NaN changes nothing, and stays."""
-        outside("cuda.atomic.max")
+        refuse_outside_kernel("cuda.atomic.max")
 
     @staticmethod
     @in_kernels(partial(_by, smaller, library.min))
     def min(ary: Any, idx: Any, val: Any) -> Any:
         """`ary[idx] = min(ary[idx], val)`; a NaN changes nothing, and stays."""
-        outside("cuda.atomic.min")
+        refuse_outside_kernel("cuda.atomic.min")
 
     @staticmethod
     @in_kernels(partial(_unless_nan, larger_or_number))
     def nanmax(ary: Any, idx: Any, val: Any) -> Any:
         """`max` that ignores NaN."""
-        outside("cuda.atomic.nanmax")
+        refuse_outside_kernel("cuda.atomic.nanmax")
 
     @staticmethod
     @in_kernels(partial(_unless_nan, smaller_or_number))
     def nanmin(ary: Any, idx: Any, val: Any) -> Any:
         """`min` that ignores NaN."""
-        outside("cuda.atomic.nanmin")
+        refuse_outside_kernel("cuda.atomic.nanmin")
 
     @staticmethod
     @in_kernels(_swapped)
     def compare_and_swap(ary: Any, old: Any, val: Any) -> Any:
         """Sets the first element to `val` if it is `old`."""
-        outside("cuda.atomic.compare_and_swap")
+        refuse_outside_kernel("cuda.atomic.compare_and_swap")
 
     @staticmethod
     @in_kernels(partial(_changed, library.compare_exchange))
     def cas(ary: Any, idx: Any, old: Any, val: Any) -> Any:
         """Sets an element to `val` if it is `old`."""
-        outside("cuda.atomic.cas")
+        refuse_outside_kernel("cuda.atomic.cas")

@@ -11,7 +11,7 @@ import numpy as np
 
 import vkcompute.jit.library.bit_operations as bits
 from vkcompute.compat.numba import part_functions
-from vkcompute.compat.numba.kernel_names import NAMES, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import NAMES, in_kernels, refuse_outside_kernel
 from vkcompute.compat.numba.language import ARRAY_METHODS, NumbaKernels
 from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -45,51 +45,51 @@ def _first_set(c: NumbaKernels, x: Any) -> Number:
     kind, b = c.kind(x).type, c.builder
     number = Number(c.cast(x, kind), Kind(kind))
     trailing = b.cast(c.call_intrinsic(bits.ctz, [number]).value, INT32)
-    found = b.compute("ne", number.value, b.const(0, kind))
-    value = b.select(found, b.compute("add", trailing, b.const(1, INT32)), b.const(0, INT32))
+    is_any_set = b.compute("ne", number.value, b.const(0, kind))
+    value = b.select(is_any_set, b.compute("add", trailing, b.const(1, INT32)), b.const(0, INT32))
     return Number(value, Kind(INT32))
 
 
 @in_kernels(partial(_counted, bits.popcount))
 def popc(x: Any) -> Any:
     """Number of set bits."""
-    outside("cuda.popc")
+    refuse_outside_kernel("cuda.popc")
 
 
 @in_kernels(partial(_counted, bits.bit_reverse))
 def brev(x: Any) -> Any:
     """The bits in reverse order."""
-    outside("cuda.brev")
+    refuse_outside_kernel("cuda.brev")
 
 
 @in_kernels(partial(_counted, bits.clz))
 def clz(x: Any) -> Any:
     """Number of zeros above the highest set bit."""
-    outside("cuda.clz")
+    refuse_outside_kernel("cuda.clz")
 
 
 @in_kernels(_first_set)
 def ffs(x: Any) -> Any:
     """Position of the lowest set bit, from 1; 0 for 0."""
-    outside("cuda.ffs")
+    refuse_outside_kernel("cuda.ffs")
 
 
 @in_kernels(lambda c, a, b, d: c.where(a, b, d))
 def selp(a: Any, b: Any, c: Any) -> Any:
     """`b` if `a` is true, else `c`."""
-    outside("cuda.selp")
+    refuse_outside_kernel("cuda.selp")
 
 
 @in_kernels(lambda c, x, y, z: c.call_intrinsic(fused, [x, y, z]))
 def fma(a: Any, b: Any, c: Any) -> Any:
     """`a * b + c`, rounded once where the device can."""
-    outside("cuda.fma")
+    refuse_outside_kernel("cuda.fma")
 
 
 @in_kernels(lambda c, x: in_floats("cbrt", c, x))
 def cbrt(a: Any) -> Any:
     """The cube root."""
-    outside("cuda.cbrt")
+    refuse_outside_kernel("cuda.cbrt")
 
 
 # -- functions of Python and math -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.kernel_names import NAMES, outside
+from vkcompute.compat.numba.kernel_names import NAMES, refuse_outside_kernel
 from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.ir import SCALARS
 from vkcompute.jit.library.element_functions import fma
@@ -62,7 +62,7 @@ def _stub(name: str, emit: Callable[..., Any]) -> Any:
     """Returns a function for kernels of this name."""
 
     def function(*args: Any) -> Any:
-        outside(f"cuda.fp16.{name}")
+        refuse_outside_kernel(f"cuda.fp16.{name}")
 
     function.__name__ = function.__qualname__ = name
     NAMES[function] = emit

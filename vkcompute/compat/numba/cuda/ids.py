@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from vkcompute.compat.numba.kernel_names import Readable, ReadableNumber, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import Readable, ReadableNumber, in_kernels, refuse_outside_kernel
 from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64, UINT32, WARP_SIZE
@@ -73,10 +73,10 @@ def _per_axis(one: Any, name: str, c: NumbaKernels, ndim: Any) -> Any:
 @in_kernels(partial(_per_axis, _position, "grid"))
 def grid(ndim: int) -> Any:
     """Position of the thread in the grid: an int64 for 1, else a tuple along x, y and z."""
-    outside("cuda.grid")
+    refuse_outside_kernel("cuda.grid")
 
 
 @in_kernels(partial(_per_axis, _extent, "gridsize"))
 def gridsize(ndim: int) -> Any:
     """Threads of the grid: an int64 for 1, else a tuple along x, y and z."""
-    outside("cuda.gridsize")
+    refuse_outside_kernel("cuda.gridsize")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.kernel_names import in_kernels, outside
+from vkcompute.compat.numba.kernel_names import in_kernels, refuse_outside_kernel
 from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record
@@ -89,7 +89,7 @@ class shared:  # noqa: N801
     @in_kernels(_made_shared)
     def array(shape: Any, dtype: Any, alignment: int | None = None) -> Any:
         """Makes an array of a shape and a type, known at compile time; 0 takes the size from the launch."""
-        outside("cuda.shared.array")
+        refuse_outside_kernel("cuda.shared.array")
 
 
 class local:  # noqa: N801
@@ -99,7 +99,7 @@ class local:  # noqa: N801
     @in_kernels(_made_local)
     def array(shape: Any, dtype: Any, alignment: int | None = None) -> Any:
         """Makes an array of a shape and a type, known at compile time."""
-        outside("cuda.local.array")
+        refuse_outside_kernel("cuda.local.array")
 
 
 class const:  # noqa: N801
@@ -109,4 +109,4 @@ class const:  # noqa: N801
     @in_kernels(_constant)
     def array_like(ndarray: Any) -> Any:
         """Makes a constant array of an array of the host, as it is when the kernel is compiled."""
-        outside("cuda.const.array_like")
+        refuse_outside_kernel("cuda.const.array_like")

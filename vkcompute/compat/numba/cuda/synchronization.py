@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from vkcompute.compat.numba.folded_grids import demand_unfolded
-from vkcompute.compat.numba.kernel_names import Readable, in_kernels, outside
+from vkcompute.compat.numba.kernel_names import Readable, in_kernels, refuse_outside_kernel
 from vkcompute.compat.numba.language import CooperativeError, NumbaKernels
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, UINT32
@@ -29,49 +29,49 @@ def _voted(function: Any, c: NumbaKernels, predicate: Any) -> Number:
 @in_kernels(partial(_called, workgroup.barrier))
 def syncthreads() -> None:
     """Waits for all threads of the block."""
-    outside("cuda.syncthreads")
+    refuse_outside_kernel("cuda.syncthreads")
 
 
 @in_kernels(partial(_voted, workgroup.barrier_count))
 def syncthreads_count(predicate: Any) -> int:
     """A barrier that counts the threads of the block for which a predicate is true."""
-    outside("cuda.syncthreads_count")
+    refuse_outside_kernel("cuda.syncthreads_count")
 
 
 @in_kernels(partial(_voted, workgroup.barrier_all))
 def syncthreads_and(predicate: Any) -> int:
     """A barrier that returns 1 if a predicate is true for all threads of the block."""
-    outside("cuda.syncthreads_and")
+    refuse_outside_kernel("cuda.syncthreads_and")
 
 
 @in_kernels(partial(_voted, workgroup.barrier_any))
 def syncthreads_or(predicate: Any) -> int:
     """A barrier that returns 1 if a predicate is true for a thread of the block."""
-    outside("cuda.syncthreads_or")
+    refuse_outside_kernel("cuda.syncthreads_or")
 
 
 @in_kernels(lambda c, mask=_ALL: c.call_intrinsic(warp.barrier, []))
 def syncwarp(mask: int = _ALL) -> None:
     """Waits for the active lanes of the warp."""
-    outside("cuda.syncwarp")
+    refuse_outside_kernel("cuda.syncwarp")
 
 
 @in_kernels(partial(_called, workgroup.memory_fence))
 def threadfence() -> None:
     """Orders writes for the device."""
-    outside("cuda.threadfence")
+    refuse_outside_kernel("cuda.threadfence")
 
 
 @in_kernels(partial(_called, workgroup.memory_fence))
 def threadfence_block() -> None:
     """Orders writes for the block."""
-    outside("cuda.threadfence_block")
+    refuse_outside_kernel("cuda.threadfence_block")
 
 
 @in_kernels(partial(_called, workgroup.memory_fence))
 def threadfence_system() -> None:
     """Orders writes for the device; the host sees them when the launch has finished."""
-    outside("cuda.threadfence_system")
+    refuse_outside_kernel("cuda.threadfence_system")
 
 
 def _shuffled(function: Any, c: NumbaKernels, mask: Any, value: Any, lane: Any) -> Any:
@@ -82,25 +82,25 @@ def _shuffled(function: Any, c: NumbaKernels, mask: Any, value: Any, lane: Any) 
 @in_kernels(partial(_shuffled, warp.shuffle))
 def shfl_sync(mask: int, value: Any, src_lane: int) -> Any:
     """Value of another lane."""
-    outside("cuda.shfl_sync")
+    refuse_outside_kernel("cuda.shfl_sync")
 
 
 @in_kernels(partial(_shuffled, warp.shuffle_up))
 def shfl_up_sync(mask: int, value: Any, delta: int) -> Any:
     """Value of the lane `delta` below; its own where there is none."""
-    outside("cuda.shfl_up_sync")
+    refuse_outside_kernel("cuda.shfl_up_sync")
 
 
 @in_kernels(partial(_shuffled, warp.shuffle_down))
 def shfl_down_sync(mask: int, value: Any, delta: int) -> Any:
     """Value of the lane `delta` above; its own where there is none."""
-    outside("cuda.shfl_down_sync")
+    refuse_outside_kernel("cuda.shfl_down_sync")
 
 
 @in_kernels(partial(_shuffled, warp.shuffle_xor))
 def shfl_xor_sync(mask: int, value: Any, lane_mask: int) -> Any:
     """Value of the lane `laneid ^ lane_mask`."""
-    outside("cuda.shfl_xor_sync")
+    refuse_outside_kernel("cuda.shfl_xor_sync")
 
 
 def _vote(function: Any, c: NumbaKernels, mask: Any, predicate: Any) -> Any:
@@ -119,31 +119,31 @@ def _equal(c: NumbaKernels, mask: Any, predicate: Any) -> Any:
 @in_kernels(partial(_vote, warp.all))
 def all_sync(mask: int, predicate: Any) -> bool:
     """True if a predicate is true for all lanes of the mask."""
-    outside("cuda.all_sync")
+    refuse_outside_kernel("cuda.all_sync")
 
 
 @in_kernels(partial(_vote, warp.any))
 def any_sync(mask: int, predicate: Any) -> bool:
     """True if a predicate is true for a lane of the mask."""
-    outside("cuda.any_sync")
+    refuse_outside_kernel("cuda.any_sync")
 
 
 @in_kernels(_equal)
 def eq_sync(mask: int, predicate: Any) -> bool:
     """True if a predicate is the same for all lanes of the mask."""
-    outside("cuda.eq_sync")
+    refuse_outside_kernel("cuda.eq_sync")
 
 
 @in_kernels(partial(_vote, warp.ballot))
 def ballot_sync(mask: int, predicate: Any) -> int:
     """Mask of the lanes of the mask for which a predicate is true; uint32."""
-    outside("cuda.ballot_sync")
+    refuse_outside_kernel("cuda.ballot_sync")
 
 
 @in_kernels(lambda c, mask, value: c.call_intrinsic(warp.match_any, [value, mask]))
 def match_any_sync(mask: int, value: Any) -> int:
     """Mask of the lanes that have the same value."""
-    outside("cuda.match_any_sync")
+    refuse_outside_kernel("cuda.match_any_sync")
 
 
 def _match_all(c: NumbaKernels, mask: Any, value: Any) -> Any:
@@ -156,13 +156,13 @@ def _match_all(c: NumbaKernels, mask: Any, value: Any) -> Any:
 @in_kernels(_match_all)
 def match_all_sync(mask: int, value: Any) -> Any:
     """Mask of the lanes if all have the same value, else 0; and whether they have."""
-    outside("cuda.match_all_sync")
+    refuse_outside_kernel("cuda.match_all_sync")
 
 
 @in_kernels(partial(_called, warp.active_mask))
 def activemask() -> int:
     """Mask of the active lanes; uint32."""
-    outside("cuda.activemask")
+    refuse_outside_kernel("cuda.activemask")
 
 
 def _lanes_below(c: NumbaKernels) -> Number:
@@ -174,13 +174,13 @@ def _lanes_below(c: NumbaKernels) -> Number:
 @in_kernels(_lanes_below)
 def lanemask_lt() -> int:
     """Mask of the lanes below this one; uint32."""
-    outside("cuda.lanemask_lt")
+    refuse_outside_kernel("cuda.lanemask_lt")
 
 
 @in_kernels(lambda c, ns: None)
 def nanosleep(ns: int) -> None:
     """Has no effect here."""
-    outside("cuda.nanosleep")
+    refuse_outside_kernel("cuda.nanosleep")
 
 
 def _wait_for_grid(c: NumbaKernels) -> None:
@@ -203,4 +203,4 @@ class cg:  # noqa: N801
     @in_kernels(_this_grid)
     def this_grid() -> Any:
         """The grid; its `sync()` waits for all threads, at a workgroup's barrier if that holds them."""
-        outside("cuda.cg.this_grid")
+        refuse_outside_kernel("cuda.cg.this_grid")

@@ -14,7 +14,7 @@ from vkcompute.compat.numba.cuda.dispatcher import Dispatcher, jit
 from vkcompute.compat.numba.cuda.factories import device_array, to_device
 from vkcompute.compat.numba.cuda.ids import grid
 from vkcompute.compat.numba.errors import TypingError
-from vkcompute.compat.numba.kernel_names import in_kernels, outside
+from vkcompute.compat.numba.kernel_names import in_kernels, refuse_outside_kernel
 from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.compat.numba.types import Signature
 from vkcompute.frontend.code_objects import function_of_text
@@ -47,7 +47,7 @@ def _note_result(c: NumbaKernels, value: Any) -> None:
 @in_kernels(_note_result)
 def note_result(value: Any) -> None:
     """Keeps the type of a number for the host."""
-    outside("note_result")
+    refuse_outside_kernel("note_result")
 
 
 def _broadcast(array: Array, shape: tuple[int, ...]) -> Array:

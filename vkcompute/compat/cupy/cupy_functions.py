@@ -11,7 +11,7 @@ import numpy as np
 import vkcompute.numpy as vnp
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.conversion import array, asarray
-from vkcompute.compat.cupy.lifting import closed, lifted, opened
+from vkcompute.compat.cupy.lifting import lifted, unwrapped, wrapped
 from vkcompute.runtime.memory import layout
 
 
@@ -94,7 +94,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "wrap") -> None:
     """
     _put(a, ind, v, mode)
     if mode == "raise":
-        opened(a).runtime.wait()
+        unwrapped(a).runtime.wait()
 
 
 _put, _vstack = lifted(vnp.put, host=True), lifted(vnp.vstack)
@@ -338,11 +338,11 @@ class broadcast:  # noqa: N801
     """
 
     def __init__(self, *arrays: Any) -> None:
-        given = [opened(value) for value in arrays]
+        given = [unwrapped(value) for value in arrays]
         self.shape = np.broadcast_shapes(
             *[np.shape(value) if not hasattr(value, "shape") else value.shape for value in given]
         )
-        self.values = tuple([closed(x.broadcast_to(self.shape)) if hasattr(x, "broadcast_to") else x for x in given])
+        self.values = tuple([wrapped(x.broadcast_to(self.shape)) if hasattr(x, "broadcast_to") else x for x in given])
         self.nd, self.size = len(self.shape), int(np.prod(self.shape))
 
 
