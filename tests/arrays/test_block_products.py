@@ -48,6 +48,37 @@ def test_padding_and_other_rows_leave_no_trace(gpu: vc.Runtime) -> None:
         np.testing.assert_array_equal(result, a @ b)
 
 
+def random_view(gpu: vc.Runtime, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, vc.Array]:
+    """Returns small integers as an array of the host, and one of the device, both views of a larger array."""
+    order = rng.permutation(len(shape))
+    sizes = np.array(shape)[order]
+    starts, steps = rng.choice([0, 0, 0, 1, 4], len(shape)), rng.choice([1, 1, 1, 2, -1], len(shape))
+    host = rng.integers(-5, 6, starts + sizes * abs(steps)).astype(np.float32)
+    x: vc.Array = gpu.array(host)
+    parts = tuple(
+        [slice(int(start), int(start + n * abs(step))) for start, n, step in zip(starts, sizes, steps, strict=True)]
+    )
+    every = tuple([slice(None, None, int(step)) for step in steps])
+    axes = tuple(int(axis) for axis in np.argsort(order))
+    return host[parts][every].transpose(axes), x[parts][every].transpose(axes)
+
+
+def test_random_views_are_multiplied_exactly(gpu: vc.Runtime) -> None:
+    """Rows of views, and transposed matrices, are read in place or copied."""
+    rng = np.random.default_rng(3)
+    for _ in range(80):
+        m, k, n = (int(length) for length in rng.choice([4, 7, 8, 20, 32, 64, 68, 130], 3))
+        stacks = [(int(rng.integers(1, 4)),)] * 2 if rng.integers(2) else [(), ()]
+        (a, x), (b, y) = (
+            random_view(gpu, rng, (*stack, *shape)) for stack, shape in zip(stacks, ((m, k), (k, n)), strict=True)
+        )
+        np.testing.assert_array_equal(vnp.matmul(x, y).numpy(), a @ b, err_msg=f"{a.shape} {x.strides} {y.strides}")
+        bias = rng.integers(-5, 6, n).astype(np.float32)
+        if not stacks[0]:
+            result = vc.nn.linear(x, y.T, gpu.array(bias))
+            np.testing.assert_array_equal(result.numpy(), a @ b + bias, err_msg=f"{a.shape} {x.strides} {y.strides}")
+
+
 def test_stacks_and_views_are_packed_as_needed(gpu: vc.Runtime) -> None:
     host = np.arange(4 * 20 * 72, dtype=np.float32).reshape(4, 20, 72) % 7
     x = gpu.array(host)

@@ -33,6 +33,32 @@ def test_sums_of_offsets_are_exact(machine: vkcompute.Runtime | None, far: int) 
 
 
 @triton.jit
+def divided(x_ptr, out_ptr, first, n, step, N: tl.constexpr, ROW: tl.constexpr, COLUMN: tl.constexpr):
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    index = first + at
+    row, column = index // ROW, index % ROW
+    far = row * (COLUMN + ROW) + column % COLUMN + column // COLUMN * step
+    inside = (at < n) & (row % 3 < 2)
+    tl.store(out_ptr + at, tl.load(x_ptr + 512 + far, mask=inside, other=-1), mask=at < n)
+
+
+@pytest.mark.parametrize(("row", "column"), [(32, 8), (64, 64), (12, 4), (20, 5), (6, 2), (8, 16), (1, 1)])
+@pytest.mark.parametrize(("first", "step"), [(0, 8), (16, 4), (3, 7), (-40, 5)])
+def test_quotients_and_remainders_of_indices(
+    machine: vkcompute.Runtime | None, row: int, column: int, first: int, step: int
+) -> None:
+    """Elements that are adjacent in a row are loaded together, others one by one."""
+    x, n = np.arange(4096, dtype=np.int32), 250
+    index = first + np.arange(n)
+    rows, columns = np.trunc(index / row).astype(int), np.fmod(index, row)
+    far = rows * (column + row) + np.fmod(columns, column) + np.trunc(columns / column).astype(int) * step
+    expected = np.where(np.fmod(rows, 3) < 2, 512 + far, -1)
+    given = x, np.full(256, -2, np.int32), first, n, step, 64, row, column
+    _, result = run(machine, divided, (4,), given)
+    np.testing.assert_array_equal(result, [*expected, *[-2] * 6])
+
+
+@triton.jit
 def beyond(x_ptr, out_ptr, far, N: tl.constexpr):
     at = tl.arange(0, N)
     tl.store(out_ptr + at, tl.load(x_ptr + far + at))
