@@ -14,7 +14,7 @@ from vkcompute.arrays.functions.manipulation import broadcast_to
 from vkcompute.compiled.target import computes_by_words
 from vkcompute.nn.programs.attention import attention
 from vkcompute.nn.rows import bindable
-from vkcompute.runtime.graphs.results import temporary
+from vkcompute.runtime.graphs.results import reshaped, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.tile.device import block_target
@@ -64,7 +64,7 @@ def fused_attention(
         n, m, size, v_size, k_repeats, v_repeats, mask_repeats, mask_rows * m, mask_row,
         SCALE=scale, CAUSAL=is_causal, **block,
     )  # fmt: skip
-    return out.reshape((*stack, n, v_size))
+    return reshaped(out, (*stack, n, v_size))
 
 
 def _is_fast(query: Array, size: int, v_size: int) -> bool:

@@ -29,7 +29,7 @@ from vkcompute.errors import DtypeError
 from vkcompute.nn import rows
 from vkcompute.nn.linear import widened
 from vkcompute.nn.programs import lines as programs
-from vkcompute.runtime.graphs.results import temporary
+from vkcompute.runtime.graphs.results import reshaped, temporary
 from vkcompute.runtime.memory.array import Array
 
 
@@ -44,7 +44,7 @@ def softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> 
     if result is None:
         powers = apply("exp", apply("subtract", widened(x, x.dtype), _largest(x, axis)))
         result = converted(apply("divide", powers, _sum(powers, axis, keepdims=True)), x.dtype)
-    return result.reshape(input.shape)
+    return reshaped(result, input.shape)
 
 
 def log_softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> Array:
@@ -58,7 +58,7 @@ def log_softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None)
     if result is None:
         less = apply("subtract", widened(x, x.dtype), _largest(x, axis))
         result = converted(apply("subtract", less, _log_of_sum(less, axis)), x.dtype)
-    return result.reshape(input.shape)
+    return reshaped(result, input.shape)
 
 
 def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -> Array:
@@ -78,7 +78,7 @@ def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -
         origin = where(apply("isinf", largest), 0.0, largest)
         less = apply("subtract", widened(x, x.dtype), origin)
         result = converted(apply("add", origin, _log_of_sum(less, 1)), x.dtype)
-    return result.reshape(shape)
+    return reshaped(result, shape)
 
 
 def _log_of_sum(x: Array, axis: int) -> Array:
@@ -155,7 +155,7 @@ def layer_norm(
         given = widened(x, x.dtype)
         distances = apply("subtract", given, _mean(given, 1, keepdims=True))
         result = _scaled(distances, distances, weight, bias, eps)
-    return converted(result, floating(input.dtype)).reshape(input.shape)
+    return reshaped(converted(result, floating(input.dtype)), input.shape)
 
 
 def rms_norm(
@@ -172,7 +172,7 @@ def rms_norm(
     result = _by_program(programs.rms_norm, x, 1, others, EPS=eps)
     if result is None:
         result = _scaled(widened(x, x.dtype), widened(x, x.dtype), weight, None, eps)
-    return converted(result, floating(input.dtype)).reshape(input.shape)
+    return reshaped(converted(result, floating(input.dtype)), input.shape)
 
 
 def _scaled(x: Array, distances: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:

@@ -14,7 +14,7 @@ from vkcompute.arrays.algorithms.lines import lines_along
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.blocks.launching.program import JITFunction
-from vkcompute.runtime.graphs.results import temporary
+from vkcompute.runtime.graphs.results import reshaped, temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.tuning import tuning_of
@@ -62,7 +62,7 @@ def over_lines(
             one, *others, result, len(one), length, columns, **constants,
             ROWS=height, LENGTH=n, COLUMNS=width, WHOLE=n == length, ALIGNED=aligned,
         )  # fmt: skip
-    return out.reshape((*x.shape[:axis], reduces or length, *x.shape[axis + 1 :]))
+    return reshaped(out, (*x.shape[:axis], reduces or length, *x.shape[axis + 1 :]))
 
 
 def bindable(x: Array) -> Array:
