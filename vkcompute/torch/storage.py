@@ -348,8 +348,8 @@ def elements_from(tensor: Any) -> Array:
     memory, offset, dtype = memory_of(tensor), tensor.storage_offset(), array_dtype(tensor.dtype)
     whole = memory.array(dtype)
     whole.compute()
-    if not offset and len(whole.shape) == 1 and whole.dtype is dtype:
-        return whole
+    if not offset and whole.shape and whole.contiguous and whole.dtype is dtype:
+        return whole  # of any shape: a view takes longer
     return memory.view(offset, (memory.nbytes // dtype.itemsize - offset,), (1,), dtype)
 
 
