@@ -144,8 +144,8 @@ class NumbaKernels(Compiler):
 
     Attributes:
         kernels: the language of kernels, in which the library's own functions are written.
-        dynamic: shared arrays whose size the launch gives, by their dtype.
-        dynamic_bytes: of shared arrays whose size the launch gives.
+        dynamic_bytes: of the shared memory whose size the launch gives.
+        dynamic: the first dtype that the kernel asks for there, and the memory as its array; None before.
         checks_divisors: True if a division by 0 ends the thread with ZeroDivisionError.
         is_cooperative, has_one_block: True for a kernel that asks for its grid, and for a grid in one workgroup.
         folded: the `FoldedGrid`, if several blocks run in one workgroup.
@@ -177,7 +177,7 @@ class NumbaKernels(Compiler):
         choices = MemberChoices(self.choices, self.builder)
         self.kind_of_variable, self.joined, self.filler = choices.kind_of_variable, choices.joined, choices.filler
         self.packed, self.unpacked = choices.packed, choices.unpacked
-        self.dynamic: dict[Any, ArrayValue] = {}
+        self.dynamic: tuple[np.dtype[Any], ArrayValue] | None = None
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
         self.kernels.report = self.report  # type: ignore[method-assign]
         self.kernels.offsets.pushed = self.offsets.pushed  # a length is one parameter in both
