@@ -563,3 +563,29 @@ def test_sides_that_are_never_taken_have_their_types() -> None:
     out = np.zeros(4)
     kernel[1, 1](np.array([2**64 - 1], np.uint64), np.array([0.5]), out)  # of uint64 alone, sums wrap
     assert out.tolist() == [2.0**64, 2.0**64, 2.0**64, 1]
+
+
+def test_types_and_functions_of_an_installed_numba_are_taken() -> None:
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def squared(x):
+        return x * x
+
+    @cuda.jit(numba.void(numba.float32[:], numba.int32))
+    def kernel(x, n):
+        shared = cuda.shared.array(1, numba.float32)
+        local = cuda.local.array((2, 2), dtype=numba.types.int64)
+        shared[0] = 3.75
+        local[1, 1] = numba.int32(shared[0])
+        x[0], x[1], x[2] = local[1, 1], squared(shared[0]), numba.boolean(n)
+
+    x = np.zeros(3, np.float32)
+    kernel[1, 1](x, 5)
+    assert x.tolist() == [3, 3.75**2, 1]
+
+    @cuda.jit([(numba.float64[:, ::1],), "void(int32[:])"])
+    def overloaded(x):
+        pass
+
+    assert overloaded.signatures == [(float64[:, ::1],), (int32[:],)]

@@ -19,7 +19,7 @@ from vkcompute.compat.numba.kernel_names import NAMES, Readable
 from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, unrolled
 from vkcompute.compat.numba.member_choices import MemberChoice, MemberChoices, compared_members, is_member, value_of
 from vkcompute.compat.numba.types import Number as NumberType
-from vkcompute.compat.numba.types import Signature, Type, ufunc_loop
+from vkcompute.compat.numba.types import Signature, Type, own, ufunc_loop
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
 from vkcompute.frontend import call_stack
@@ -109,6 +109,7 @@ def _attribute(e: Evaluator, node: ast.Attribute) -> Any:
 
 def _read(e: Evaluator, value: Any) -> Any:
     """Returns the value in kernels of a name of the host."""
+    value = own(value)
     return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
 
 
