@@ -180,7 +180,7 @@ def full_of_a_block(x_ptr):
         (unknown_function, (), "has no attribute topological_sort", "tl.topological_sort"),
         (python_function, (), "np.sin cannot be called", "np.sin"),
         (int_exponential, (), "tl.exp takes floats", "tl.exp(tl.arange(0, 1))"),
-        (wrong_mask, (), "mask of a store has the shape of the pointer, [8]; got [16]", "tl.store("),
+        (wrong_mask, (), "mask of this store has the shape of the pointer, [8]; got [16]", "tl.store("),
         (wrong_dot, (), "(m, k) and (k, n)", "tl.dot(a, a)"),
         (
             of_either_array,

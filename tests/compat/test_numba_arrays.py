@@ -14,6 +14,7 @@ import pytest
 import vkcompute as vc
 from vkcompute.compat.numba import cuda
 from vkcompute.compat.numba.cuda.random import create_xoroshiro128p_states
+from vkcompute.compat.numba.errors import TypingError
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
@@ -280,3 +281,26 @@ def kernel(out):
         said.append(done.stdout)
     first, changed = "[1.0, 3.0, 5.0, 7.0]\n", "[1.0, 4.0, 7.0, 10.0]\n"
     assert said == [f"compiles kernel\n{first}", first, f"compiles kernel\n{changed}"]
+
+
+def test_read_only_arrays_are_read_and_not_written() -> None:
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = x[i] + 1
+
+    frozen = np.arange(3.0)
+    frozen.flags.writeable = False
+    repeated = np.broadcast_to(np.float64(2), (3,))
+    out = np.zeros(3)
+    for _ in range(2):
+        kernel[1, 4](frozen, out)
+        assert out.tolist() == [1, 2, 3]
+        kernel[1, 4](repeated, out)
+        assert out.tolist() == [3, 3, 3]
+        kernel[1, 4](out, cuda.In(repeated.copy()))
+        for array in (frozen, repeated, cuda.Out(frozen)):
+            with pytest.raises(TypingError, match="Cannot modify readonly array: kernel writes one; pass a copy of it"):
+                kernel[1, 4](out, array)
+    assert frozen.tolist() == [0, 1, 2]

@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from vkcompute.compat.numba import cuda, float32, int8, int32, int64, njit, uint64
+from vkcompute.compat.numba import cuda, float32, float64, int8, int32, int64, njit, uint64
 from vkcompute.compat.numba.errors import KernelRuntimeError, TypingError
 
 pytestmark = [
@@ -267,6 +267,58 @@ def test_dynamic_shared_memory() -> None:
     assert np.array_equal(out, x[::-1])
 
 
+def test_dynamic_shared_arrays_of_all_types_have_the_same_bytes() -> None:
+    @cuda.jit
+    def kernel(out, lengths, counts):
+        floats = cuda.shared.array(0, dtype=float32)
+        ints = cuda.shared.array(0, dtype=int32)
+        doubles = cuda.shared.array(0, dtype=float64)
+        counters = cuda.shared.array(0, dtype=int32)[16:]
+        i = cuda.threadIdx.x
+        floats[i] = i
+        if i < 2:
+            counters[i] = 0
+        cuda.syncthreads()
+        cuda.atomic.add(counters, i % 2, i)
+        out[i] = ints[i]
+        cuda.syncthreads()
+        if i < 2:
+            counts[i] = counters[i]
+        if i < 8:
+            doubles[i] = i + 0.5
+        cuda.syncthreads()
+        out[16 + i] = ints[i]
+        if i == 0:
+            lengths[0], lengths[1], lengths[2] = floats.size, ints.size, doubles.size
+
+    out, lengths, counts = np.zeros(32, np.int32), np.zeros(3, np.int32), np.zeros(2, np.int32)
+    kernel[1, 16, 0, 19 * 4](out, lengths, counts)
+    assert np.array_equal(out[:16], np.arange(16, dtype=np.float32).view(np.int32))
+    assert np.array_equal(out[16:], (np.arange(8) + 0.5).view(np.int32))
+    assert counts.tolist() == [56, 64]
+    assert lengths.tolist() == [19, 19, 9]
+
+
+def test_a_type_wider_than_the_first_counts_whole_elements_of_dynamic_shared_memory() -> None:
+    @cuda.jit
+    def kernel(out):
+        doubles = cuda.shared.array(0, dtype=float64)
+        ints = cuda.shared.array(0, dtype=int32)
+        i = cuda.threadIdx.x
+        ints[i] = i
+        cuda.syncthreads()
+        if i == 0:
+            doubles[0] = 2.5
+            out[3], out[4] = doubles.size, ints.size
+        cuda.syncthreads()
+        out[i] = ints[i]
+
+    out = np.zeros(5, np.int32)
+    kernel[1, 3, 0, 12](out)
+    assert np.array_equal(out[:2], np.float64([2.5]).view(np.int32))
+    assert out[2:].tolist() == [2, 1, 3]
+
+
 def test_atomic_operations_wrap_and_ignore_nan() -> None:
     @cuda.jit
     def kernel(counts, extremes, values):
@@ -511,3 +563,29 @@ def test_sides_that_are_never_taken_have_their_types() -> None:
     out = np.zeros(4)
     kernel[1, 1](np.array([2**64 - 1], np.uint64), np.array([0.5]), out)  # of uint64 alone, sums wrap
     assert out.tolist() == [2.0**64, 2.0**64, 2.0**64, 1]
+
+
+def test_types_and_functions_of_an_installed_numba_are_taken() -> None:
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def squared(x):
+        return x * x
+
+    @cuda.jit(numba.void(numba.float32[:], numba.int32))
+    def kernel(x, n):
+        shared = cuda.shared.array(1, numba.float32)
+        local = cuda.local.array((2, 2), dtype=numba.types.int64)
+        shared[0] = 3.75
+        local[1, 1] = numba.int32(shared[0])
+        x[0], x[1], x[2] = local[1, 1], squared(shared[0]), numba.boolean(n)
+
+    x = np.zeros(3, np.float32)
+    kernel[1, 1](x, 5)
+    assert x.tolist() == [3, 3.75**2, 1]
+
+    @cuda.jit([(numba.float64[:, ::1],), "void(int32[:])"])
+    def overloaded(x):
+        pass
+
+    assert overloaded.signatures == [(float64[:, ::1],), (int32[:],)]

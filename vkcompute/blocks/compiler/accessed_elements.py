@@ -90,7 +90,7 @@ def mask_of(c: BlockCompiler, mask: Any, shape: tuple[int, ...], what: str) -> V
         return None
     if mask is not False and not (isinstance(mask, Number) and c.element_type(mask) is BOOL):
         raise UnsupportedError(f"a mask is a block of bools, as offsets < n; got {describe(mask)}")
-    return _repeated(c, c.cast(mask, BOOL), shape, f"mask of a {what}")
+    return _repeated(c, c.cast(mask, BOOL), shape, f"mask of this {what}")
 
 
 def _repeated(c: BlockCompiler, value: Value, shape: tuple[int, ...], what: str) -> Value:

@@ -19,7 +19,7 @@ from vkcompute.compat.numba.kernel_names import NAMES, Readable
 from vkcompute.compat.numba.loops import NumbaRange, Unrolled, literal_unroll, unrolled
 from vkcompute.compat.numba.member_choices import MemberChoice, MemberChoices, compared_members, is_member, value_of
 from vkcompute.compat.numba.types import Number as NumberType
-from vkcompute.compat.numba.types import Signature, Type, ufunc_loop
+from vkcompute.compat.numba.types import Signature, Type, own, ufunc_loop
 from vkcompute.compiled.report import escaped
 from vkcompute.errors import KernelError
 from vkcompute.frontend import call_stack
@@ -109,6 +109,7 @@ def _attribute(e: Evaluator, node: ast.Attribute) -> Any:
 
 def _read(e: Evaluator, value: Any) -> Any:
     """Returns the value in kernels of a name of the host."""
+    value = own(value)
     return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
 
 
@@ -144,8 +145,8 @@ class NumbaKernels(Compiler):
 
     Attributes:
         kernels: the language of kernels, in which the library's own functions are written.
-        dynamic: shared arrays whose size the launch gives, by their dtype.
-        dynamic_bytes: of shared arrays whose size the launch gives.
+        dynamic_bytes: of the shared memory whose size the launch gives.
+        dynamic: the first dtype that the kernel asks for there, and the memory as its array; None before.
         checks_divisors: True if a division by 0 ends the thread with ZeroDivisionError.
         is_cooperative, has_one_block: True for a kernel that asks for its grid, and for a grid in one workgroup.
         folded: the `FoldedGrid`, if several blocks run in one workgroup.
@@ -177,7 +178,7 @@ class NumbaKernels(Compiler):
         choices = MemberChoices(self.choices, self.builder)
         self.kind_of_variable, self.joined, self.filler = choices.kind_of_variable, choices.joined, choices.filler
         self.packed, self.unpacked = choices.packed, choices.unpacked
-        self.dynamic: dict[Any, ArrayValue] = {}
+        self.dynamic: tuple[np.dtype[Any], ArrayValue] | None = None
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
         self.kernels.report = self.report  # type: ignore[method-assign]
         self.kernels.offsets.pushed = self.offsets.pushed  # a length is one parameter in both

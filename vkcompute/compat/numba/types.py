@@ -236,6 +236,8 @@ def ufunc_loop(function: np.ufunc, *operands: np.dtype[Any]) -> tuple[str, str] 
 
 NAMES: dict[str, Any] = {name: kind for name, kind in list(globals().items()) if isinstance(kind, Type)}
 """Name of a type -> type."""
+_BY_NAME = {kind.name: kind for kind in NAMES.values()}
+"""Text of a type, in which a type has one name -> type."""
 
 
 def from_dtype(dtype: Any) -> Type:
@@ -301,12 +303,26 @@ def signature(return_type: Type, *args: Type) -> Signature:
     return Signature(return_type, args)
 
 
+def own(value: Any) -> Any:
+    """Returns this package's object for a type, a signature or a function of an installed Numba; others as they are."""
+    if not type(value).__module__.startswith("numba.core."):
+        return value
+    if hasattr(value, "py_func"):
+        return value.py_func
+    if hasattr(value, "return_type"):
+        return Signature(own(value.return_type), tuple(map(own, value.args)))
+    if hasattr(value, "layout"):
+        return Array(own(value.dtype), value.ndim, value.layout)
+    return _BY_NAME.get(str(value), value)
+
+
 def signature_of(given: Any) -> Signature:
     """Returns the signature in a string, a tuple of types or a signature.
 
     Raises:
         NumbaTypeError: it is none.
     """
+    given = tuple(map(own, given)) if isinstance(given, (tuple, list)) else own(given)
     if isinstance(given, str):
         given = _parsed(given)
     if isinstance(given, Signature):

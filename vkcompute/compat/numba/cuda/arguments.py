@@ -15,6 +15,7 @@ from vkcompute.compat.numba.cuda.factories import to_device
 from vkcompute.compat.numba.cuda.host_arrays import MappedNDArray
 from vkcompute.compat.numba.errors import TypingError
 from vkcompute.compat.numba.types import Type
+from vkcompute.compiled.spilling_kernel import AnyKernel
 from vkcompute.runtime.memory.array import Array
 
 
@@ -58,8 +59,13 @@ def compiled_kind(given: Type) -> Any:
     return given.dtype.type if isinstance(given, types.Number) else None
 
 
-def argument(arg: Any, kind: Type | None, back: list[tuple[Any, Any]]) -> Any:
-    """Returns an argument as the compiler takes it; notes arrays of the host that are copied back."""
+def argument(arg: Any, kind: Type | None, back: list[tuple[Any, Any]], frozen: list[Any]) -> Any:
+    """Returns an argument as the compiler takes it.
+
+    Args:
+        back: gets arrays of the host that are copied back, with their copies before them.
+        frozen: gets copies of read-only arrays, which a kernel may not write.
+    """
     transfer = arg if isinstance(arg, Transfer) else None
     value = transfer.value if transfer is not None else arg
     if isinstance(value, DeviceNDArray):
@@ -76,12 +82,23 @@ def argument(arg: Any, kind: Type | None, back: list[tuple[Any, Any]]) -> Any:
         return _viewed(as_device_array(value).array, kind)
     if isinstance(value, np.ndarray):
         device = to_device(value, copy=transfer is None or transfer.to_device)
+        array = _viewed(device.array, kind)
         if (transfer is None or transfer.to_host) and value.flags.writeable:
             back.append((device, value))
-        return _viewed(device.array, kind)
+        elif not value.flags.writeable:
+            frozen.append(array)
+        return array
     if is_cuda_array(value):
         return _viewed(as_device_array(value).array, kind)
     return _number(value, kind)
+
+
+def check_writes(kernel: AnyKernel, args: Sequence[Any], frozen: Sequence[Any]) -> None:
+    """Raises TypingError if a kernel writes one of the copies of read-only arrays."""
+    arrays = [arg for arg in args if isinstance(arg, Array)]
+    written = [arrays[at] for at in kernel.writes if at < len(arrays)]  # behind them is the buffer for reports
+    if any(array is other for array in written for other in frozen):
+        raise TypingError(f"Cannot modify readonly array: {kernel.name} writes one; pass a copy of it")
 
 
 @contextmanager

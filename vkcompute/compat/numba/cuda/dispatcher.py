@@ -19,6 +19,7 @@ from vkcompute.compat.numba import config, simulation, types
 from vkcompute.compat.numba.cuda import resources
 from vkcompute.compat.numba.cuda.arguments import (
     argument,
+    check_writes,
     compiled_kind,
     is_like,
     is_safe,
@@ -206,7 +207,7 @@ class Dispatcher:
             raise TypeError(f"{self.__name__} takes {self._n} arguments; got {len(args)}")
         if self.is_device:
             raise RuntimeError("Cannot compile a device function as a kernel")
-        back: list[tuple[Any, Any]] = []
+        back, frozen = list[tuple[Any, Any]](), list[Any]()
         for extension in reversed(self.extensions):
             args = [extension.prepare_args(type_of_argument(arg), arg, stream=0, retr=[])[1] for arg in args]
         kinds = self._chosen(args)
@@ -216,11 +217,11 @@ class Dispatcher:
         for arg, kind in zip(args, wanted, strict=True):
             leaves: list[Any] = []
             forms.append(form_of(arg, leaves))
-            given += [argument(leaf, kind, back) for leaf in leaves]
+            given += [argument(leaf, kind, back, frozen) for leaf in leaves]
         forms += [None] * len(self._device_globals)
         given += [as_device_array(array).array for array in self._device_globals]
         try:
-            future = self._launched(tuple(forms), sharedmem, LaunchConfig(grid, block), tuple(given))
+            future = self._launched(tuple(forms), sharedmem, LaunchConfig(grid, block), tuple(given), frozen)
             if self.targetoptions.get("debug"):
                 future.result()
         except KernelError as error:
@@ -239,20 +240,23 @@ class Dispatcher:
                 launcher = self._launchers[sharedmem, False, False, ""]
                 self._repeated[key] = Repeated(launcher, LaunchConfig(grid, block), steps)
 
-    def _launched(self, forms: tuple[Any, ...], sharedmem: int, config: LaunchConfig, given: tuple[Any, ...]) -> Any:
-        """Launches the kernel; again as a cooperative one, if it turns out to be one."""
+    def _launched(self, forms: Any, sharedmem: int, config: LaunchConfig, given: tuple[Any, ...], frozen: Any) -> Any:
+        """Launches the kernel, unless it writes frozen arrays; again if it turns out to be a cooperative one."""
         grid = FoldedGrid(config.groups or (1, 1, 1), config.local_size or (1, 1, 1))
         is_folded = self.cooperative and grid.n_blocks > 1 and grid.fits(get_current_device().MAX_THREADS_PER_BLOCK)
         if is_folded:
             config = LaunchConfig((1, 1, 1), (grid.n_blocks * grid.n_threads, 1, 1))
         try:
             launcher = self._launcher(sharedmem, grid, is_folded=is_folded)
-            return (launcher.of_leaves(forms) if any(forms) else launcher)(config, given, {})
+            launcher = launcher.of_leaves(forms) if any(forms) else launcher
+            if frozen:
+                check_writes(launcher.kernel(config, {}, given), given, frozen)
+            return launcher(config, given, {})
         except CooperativeError:
             if self.cooperative:
                 raise
             self.cooperative = True
-        return self._launched(forms, sharedmem, config, given)
+        return self._launched(forms, sharedmem, config, given, frozen)
 
     def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
         """Returns the most blocks of a grid that waits in one workgroup; launches of larger grids are divided."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from vkcompute.compat.numba.kernel_names import in_kernels, refuse_outside_kernel
 from vkcompute.compat.numba.language import NumbaKernels
+from vkcompute.compat.numba.part_functions import retyped
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Record
 from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend.array_views import part
 from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.jit.library.private import _local
 from vkcompute.jit.library.workgroup import _shared
@@ -26,12 +29,19 @@ def _dtype(dtype: Any) -> Any:
 def _made_shared(c: NumbaKernels, shape: Any, dtype: Any, alignment: Any = None) -> ArrayValue:
     _check_alignment(alignment)
     kind = _named_dtype(dtype)
-    if shape == 0 and isinstance(shape, int):  # the launch gives the size; arrays of one type are the same
-        size = c.dynamic_bytes // np.dtype(kind).itemsize
-        if kind not in c.dynamic:
-            c.dynamic[kind] = _of_block(c, max(size, 1), kind)
-        return c.dynamic[kind]
+    if shape == 0 and isinstance(shape, int):
+        return _sized_by_launch(c, np.dtype(kind))
     return _allocated(_of_block, "shared", c, shape, kind)
+
+
+def _sized_by_launch(c: NumbaKernels, kind: np.dtype[Any]) -> ArrayValue:
+    """Returns the shared memory whose size the launch gives, as elements of a type; all types share its bytes."""
+    if c.dynamic is None:
+        c.dynamic = kind, _of_block(c, -(-c.dynamic_bytes // kind.itemsize) or 1, kind)
+    first, memory = c.dynamic
+    array = memory if kind == first else retyped(c, memory, kind)
+    is_whole = c.dynamic_bytes % math.lcm(first.itemsize, kind.itemsize) == 0
+    return array if is_whole else part(c, array, (slice(c.dynamic_bytes // kind.itemsize),))
 
 
 def _of_block(c: NumbaKernels, shape: Any, kind: Any) -> ArrayValue:

@@ -59,7 +59,7 @@ def key_of(arg: Any) -> Any:
     """Returns what the steps of an argument depend on."""
     if type(arg) is DeviceNDArray:
         return arg.array.launch_key
-    return (arg.dtype, arg.ndim) if type(arg) is np.ndarray else type(arg)
+    return (arg.dtype, arg.ndim, arg.flags.writeable) if type(arg) is np.ndarray else type(arg)
 
 
 def steps_of(args: Sequence[Any], given: Sequence[Any], *, is_typed: bool) -> list[Step] | None:
