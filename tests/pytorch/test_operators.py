@@ -138,7 +138,7 @@ CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
     "segments": (lambda x: tuple(
         torch.segment_reduce(x, kind, lengths=torch.tensor(lengths).to(x.device), initial=initial, unsafe=True)
         for kind, lengths, initial in (("sum", [1, 0, 2], 0), ("mean", [1, 2], 0), ("max", [3, 1], -9),
-                                       ("prod", [4], 1))),
+                                       ("amax", [2, 2], None), ("amin", [1, 3], 9), ("prod", [4], 1))),
         (torch.tensor([[1.0, 2, 0], [1, 3, 0], [-2, 3, 5], [4, 0, 6]]),)),
     "parts of numbers": (lambda x: torch.frexp(x), (torch.tensor([0.0, 1, -2.5, 1e-3, 6e7, math.inf]),)),
     "sampled volumes": (lambda x, g: tuple(

@@ -232,6 +232,21 @@ REFUSED: dict[str, Call] = {
     "nearest of integers": lambda t: torch.nn.functional.interpolate(t[None, None].int(), 3),
     "a matrix of indices": lambda t: t.index_select(0, _zeros(t)),
     "a reflection beyond the image": lambda t: torch.nn.functional.pad(t[None, None], (3, 0, 0, 0), "reflect"),
+    "bytes by 256": lambda t: t.byte() // 256,
+    "bytes by 256 of the host": lambda t: t.byte() // torch.tensor(256),
+    "remainders of bytes by 256": lambda t: t.byte() % 256,
+    "a power beyond a byte": lambda t: t.byte() ** 300,
+    "a power beyond an int16": lambda t: t.short() ** 70_000,
+    "a power beyond an int32": lambda t: t.int() ** (1 << 40),
+    "a power beyond float16": lambda t: t.half() ** 1e5,
+    "segments of an unknown kind": lambda t: torch.segment_reduce(t, "median", lengths=_first(t) + 2),
+    "a condition of integers": lambda t: torch.where(t.long(), t, t),
+    "doubles for weighted sums": lambda t: torch.lerp(t, t, t, out=t.double()),
+    **{
+        f"{kind} for {name}": lambda t, name=name, kind=kind: getattr(torch, name)(t, out=getattr(t, kind)())
+        for name in ("signbit", "isposinf", "isneginf")
+        for kind in ("float", "byte")
+    },
     "a replication of nothing": lambda t: torch.nn.functional.pad(t[None, :, :0], (1, 0), "replicate"),
 }
 
@@ -249,6 +264,8 @@ def test_masks_of_bytes_warn() -> None:
     with pytest.warns(UserWarning, match="deprecated"):
         x[mask] = 5.0
     assert x.tolist() == [5, 1, 5, 3]
+    with pytest.warns(UserWarning, match="where received a uint8 condition"):
+        assert torch.where(mask, x, -x).tolist() == [5, -1, 5, -3]
 
 
 def test_expanded_tensors_are_filled() -> None:
@@ -266,6 +283,30 @@ def test_expanded_tensors_are_filled() -> None:
         one = torch.zeros(1, 1, device=device).expand(1, 1).fill_(2)
         results.append([x.tolist(), y.tolist(), z.tolist(), overlapping.tolist(), one.tolist()])
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("at", [[0], [-1, 2]], ids=str)
+def test_expanded_tensors_are_filled_at_indices(at: list[int]) -> None:
+    results = []
+    for device in "cpu", "vk":
+        index, filled = torch.tensor(at, device=device), []
+        for shape in (1, 3), (3, 1):
+            for axis in 0, 1:
+                x = torch.arange(3.0, device=device).view(shape)
+                with pytest.warns(UserWarning, match="index_fill_ on expanded tensors is deprecated"):
+                    x.expand(3, 3).index_fill_(axis, index, 7)
+                y = torch.arange(3.0, device=device).view(shape)
+                with pytest.warns(UserWarning, match="index_put_ on expanded tensors is deprecated"):
+                    y.expand(3, 3)[(index, slice(None)) if axis else (slice(None), index)] = 8
+                filled += [x.tolist(), y.tolist()]
+        results.append(filled)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name", ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"])
+def test_oscillating_functions_are_nan_at_infinity(name: str) -> None:
+    x, function = torch.tensor([math.inf, -math.inf, math.nan, 2.5]), getattr(torch.special, name)
+    torch.testing.assert_close(function(x.to("vk")).cpu(), function(x), equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bool, torch.uint8, torch.int64], ids=str)

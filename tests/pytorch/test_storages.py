@@ -107,6 +107,29 @@ def test_tensors_are_saved_copied_and_pickled() -> None:
     assert copy.deepcopy(model).bias.tolist() == model.bias.tolist()
 
 
+def test_views_see_what_a_larger_storage_gets() -> None:
+    results = []
+    for device in "cpu", "vk":
+        x, empty = torch.arange(6.0, device=device), torch.empty(4, device=device)
+        view, bits, old = x[1:4], x.view(torch.int32), x.detach()
+        filled = empty[1:3]
+        x.resize_(9)
+        x[2:] = 7
+        view[0] = 5
+        bits[0] = torch.tensor(2.0).view(torch.int32).item()
+        x += 1
+        x.resize_(20)
+        x[3] = 9
+        old[5] = 4
+        empty.resize_(8)
+        filled.fill_(3)
+        empty[2] = 6
+        results.append(
+            [x[:9].tolist(), view.tolist(), bits.tolist(), old.tolist(), filled.tolist(), empty[1:3].tolist()]
+        )
+    assert results[0] == results[1]
+
+
 def test_storages_that_were_resized_are_saved_as_far_as_they_are_visible() -> None:
     for device in "cpu", "vk":
         x, file = torch.arange(10.0, device=device), io.BytesIO()

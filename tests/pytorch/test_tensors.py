@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import math
 import pickle
 import subprocess
@@ -302,6 +303,33 @@ def test_modules_without_sizes_move_to_the_device() -> None:
     model = torch.nn.LazyLinear(2).to("vk")
     assert model(torch.ones(3, 4, device="vk")).shape == (3, 2)
     assert type(model.weight) is torch.nn.Parameter
+
+
+def test_modules_of_other_libraries_without_sizes_move_to_the_device() -> None:
+    """They have such parameters, but are not PyTorch's lazy modules."""
+    model = torch.nn.Module()
+    model.weight = torch.nn.UninitializedParameter()
+    model.register_buffer("mean", torch.nn.UninitializedBuffer())
+    model.bias = torch.nn.Parameter(torch.ones(2))
+    model = torch.nn.Sequential(model).to("vk").half()[0]
+    assert list(model._parameters) == ["weight", "bias"]
+    for tensor in model.weight, model.mean:
+        assert torch.nn.parameter.is_lazy(tensor)
+        tensor.materialize((2, 3))
+        assert (tensor.device.type, tensor.dtype, tensor.shape) == ("vk", torch.float16, (2, 3))
+    assert (type(model.weight), model.bias.device.type) == (torch.nn.Parameter, "vk")
+
+
+def test_packaged_modules_are_loaded() -> None:
+    from torch.package import PackageExporter, PackageImporter
+
+    model, file = torch.nn.Linear(3, 2).to("vk"), io.BytesIO()
+    with PackageExporter(file) as exporter:
+        exporter.extern("**")
+        exporter.save_pickle("models", "model.pkl", model)
+    file.seek(0)
+    loaded = PackageImporter(file).load_pickle("models", "model.pkl")
+    assert (loaded.weight.device.type, loaded.weight.tolist()) == ("vk", model.weight.tolist())
 
 
 def test_events_have_the_times_of_the_device() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -82,7 +83,6 @@ def apply(library: Any) -> None:
     replace(torch.nn.Module, "_apply", _applier(torch.nn.Module._apply))
     replace(torch.nn.TransformerEncoder, "forward", _padded_encoder(torch.nn.TransformerEncoder.forward))
     replace(torch.Tensor, "__vkcompute_array__", property(_held))
-    replace(torch.nn.modules.lazy.LazyModuleMixin, "_apply", _apply_lazily)
     for module, name, step in _STEPS:
         owner = import_module(f"torch.optim.{module}")
         replace(owner, name, _stepper(getattr(owner, name), step))
@@ -221,7 +221,8 @@ def _applier(original: Any) -> Any:
         _replacing.parameters = _is_moved(self, fn)
         torch.__future__.set_swap_module_params_on_conversion(swaps or _replacing.parameters)
         try:
-            return original(self, fn, recurse=False)
+            with _without_lazy(self, fn):
+                return original(self, fn, recurse=False)
         finally:
             _replacing.parameters = False
             torch.__future__.set_swap_module_params_on_conversion(swaps)
@@ -266,18 +267,22 @@ def _is_moved(module: Any, fn: Callable[[Any], Any]) -> bool:
         return is_on_device(fn(torch.empty(0, dtype=own.dtype, device=own.device)))
 
 
-def _apply_lazily(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
-    """Applies a function, as `.to` does, to a module; swapped, its parameters without sizes would become ordinary."""
-    tables = self._parameters, self._buffers
+@contextlib.contextmanager
+def _without_lazy(module: Any, fn: Callable[[Any], Any]) -> Iterator[None]:
+    """Hides tensors without sizes, which would become ordinary if they were swapped; a function is applied to them."""
+    tables = module._parameters, module._buffers
     pairs = [(table, name, value) for table in tables for name, value in table.items()]
-    lazy = [pair for pair in pairs if torch.nn.parameter.is_lazy(pair[2])]
-    for table, name, _ in lazy:
-        table[name] = None
-    torch.nn.Module._apply(self, fn, recurse)
-    for table, name, value in lazy:
-        like = fn(torch.empty(0, dtype=value.dtype, device=value.device))
-        table[name] = type(value)(value.requires_grad, device=like.device, dtype=like.dtype)
-    return self
+    applied = []
+    for table, name, value in pairs:
+        if torch.nn.parameter.is_lazy(value):
+            like = fn(torch.empty(0, dtype=value.dtype, device=value.device))
+            applied.append((table, name, type(value)(value.requires_grad, device=like.device, dtype=like.dtype)))
+            table[name] = None
+    try:
+        yield
+    finally:
+        for table, name, tensor in applied:
+            table[name] = tensor
 
 
 def _padded_encoder(original: Any) -> Any:
@@ -362,9 +367,15 @@ def _tag(storage: Any) -> str | None:
 
 
 def _restored(storage: Any, location: str) -> Any:
-    """Returns a storage of the host on the device, for `torch.load`; None for other locations."""
+    """Returns a storage of the host on the device, for `torch.load`; None for other locations.
+
+    Those of packages have a dtype.
+    """
     if location.split(":")[0] not in DEVICE_TYPES:
         return None
+    if isinstance(storage, torch.TypedStorage):
+        untyped = _restored(storage._untyped_storage, location)
+        return torch.TypedStorage(wrap_storage=untyped, dtype=storage.dtype, _internal=True)
     nbytes = storage.nbytes()
     on_device = torch.empty(nbytes, dtype=torch.uint8, device=DEVICE_NAME)
     if nbytes:

@@ -228,6 +228,24 @@ def _adopted(storage: Any) -> Memory:
     return Memory(storage.nbytes(), owner.view(offset, (storage.nbytes(),), (1,), one), is_shared=True)
 
 
+def enlarged(memory: Memory, nbytes: int) -> Memory:
+    """Returns a larger memory that begins with the bytes of another: that and all within it become parts of it."""
+    bytes_dtype = array_dtype(torch.uint8)
+    whole = memory.array(bytes_dtype)
+    whole.compute()
+    start, n_old = whole.offset, min(memory.nbytes, nbytes)
+    larger = Memory(nbytes, runtime().empty((nbytes,), bytes_dtype), is_shared=True)
+    larger.view(0, (n_old,), (1,), bytes_dtype)[:] = memory.view(0, (n_old,), (1,), bytes_dtype)
+    for reference in list(_memories.values()):
+        part = reference()
+        array = None if part is None else part.whole
+        if part is None or array is None or array.is_pending or array.buffer is not whole.buffer:
+            continue
+        if start <= array.offset and array.offset + part.nbytes <= start + n_old:
+            part.whole, part.is_shared = larger.view(array.offset - start, (part.nbytes,), (1,), bytes_dtype), True
+    return larger
+
+
 def new_storage(memory: Memory) -> Any:
     """Returns a storage of PyTorch that owns a memory."""
     storage = _construct_storage(memory.address, _DEVICE, memory.nbytes)

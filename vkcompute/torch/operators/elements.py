@@ -9,10 +9,13 @@ from typing import Any
 import torch
 
 from vkcompute.arrays.expressions.ufunc import apply, joined, where
+from vkcompute.torch.element_types import computed
+from vkcompute.torch.errors import warn
 from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.operands import (
     elementwise,
     name_of,
+    operand,
     require_cast,
     require_kind,
     require_number,
@@ -57,6 +60,8 @@ def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
         require_kind(row, self.dtype)
         if row in _ALIKE:
             _require_alike(row, self, out)
+        if row == "signbit":
+            _require_bools(row, out)
         if keeps and self.dtype in _INTEGERS and row in _ROUNDINGS:
             return copy_to(out, self)
         dtype = None if keeps else out.dtype
@@ -66,9 +71,18 @@ def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
             require_cast(self.dtype if self.is_complex() else torch.get_default_dtype(), out)
             if out.is_complex() and not self.is_complex():  # roots of negative numbers are NaN
                 dtype = self.dtype if self.is_floating_point() else torch.get_default_dtype()
-        return elementwise(out, lambda x: apply(row, x), self, dtype=dtype)
+        compute = _nan_at_infinity if row in _OSCILLATING else apply
+        return elementwise(out, lambda x: compute(row, x), self, dtype=dtype)
 
     return run
+
+
+_OSCILLATING = {"airy_ai", "j0", "j1", "y0", "y1"}
+
+
+def _nan_at_infinity(row: str, x: Any) -> Any:
+    """Computes a row, which is NaN for infinite elements as PyTorch's is; that of arrays is its limit, 0."""
+    return apply("add", apply(row, x), apply("subtract", x, x))
 
 
 _INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64}
@@ -84,6 +98,12 @@ def _require_alike(row: str, self: Any, out: Any) -> None:
         require_cast(self.dtype.to_real(), out)
     elif out.dtype != self.dtype:
         raise RuntimeError(f"Found dtype {name_of(out.dtype)} but expected {name_of(self.dtype)}")
+
+
+def _require_bools(name: str, out: Any) -> None:
+    """Raises RuntimeError if a tensor for results of a test has other elements than bools."""
+    if out.dtype != torch.bool:
+        raise RuntimeError(f"{name} does not support non-boolean outputs.")
 
 
 def binary(row: str) -> Callable[..., Any]:
@@ -110,9 +130,12 @@ _REMAINDERS = {"fmod", "remainder"}
 
 
 def require_divisor(other: Any, dtype: Any) -> None:
-    """Raises RuntimeError for a number 0 that divides integers; zeros among elements of the device give 0."""
+    """Raises RuntimeError for a number that divides integers and is 0 in their dtype, as 256 in a byte.
+
+    Zeros among elements of the device give 0.
+    """
     is_number = not isinstance(other, torch.Tensor) or (other.device.type == "cpu" and not other.dim())
-    if is_number and not (dtype.is_floating_point or dtype.is_complex or other):
+    if is_number and not (dtype.is_floating_point or dtype.is_complex or operand(other, computed(dtype))):
         raise RuntimeError("ZeroDivisionError")
 
 
@@ -185,6 +208,7 @@ def power(self: Any, exponent: Any, *, out: Any) -> Any:
     """Computes powers."""
     dtype = torch.result_type(self, exponent)
     if not isinstance(exponent, torch.Tensor):
+        require_number(exponent, dtype)
         if exponent == 0:
             resize_to(out, self.shape)
             return out.fill_(1)
@@ -225,12 +249,14 @@ def sign(self: Any, *, out: Any) -> Any:
 @kernel("isposinf.out")
 def isposinf(self: Any, *, out: Any) -> Any:
     """Tests for positive infinity."""
+    _require_bools("isposinf", out)
     return torch.eq(self, float("inf"), out=out)
 
 
 @kernel("isneginf.out")
 def isneginf(self: Any, *, out: Any) -> Any:
     """Tests for negative infinity."""
+    _require_bools("isneginf", out)
     return torch.eq(self, float("-inf"), out=out)
 
 
@@ -244,6 +270,12 @@ def isnan(self: Any) -> Any:
 def frac(self: Any, *, out: Any) -> Any:
     """Computes self - trunc(self)."""
     return elementwise(out, lambda x: apply("subtract", x, apply("trunc", x)), self)
+
+
+_CONDITION_OF_BYTES = (
+    "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
+    "PyTorch. Use a boolean condition instead."
+)
 
 
 @kernel("where.self")
@@ -260,6 +292,11 @@ def where_new(condition: Any, self: Any, other: Any) -> Any:
 @kernel("where.self_out")
 def where_into(condition: Any, self: Any, other: Any, *, out: Any) -> Any:
     """Computes elements of self where the condition is true, else of other."""
+    if condition.dtype == torch.uint8:
+        warn(_CONDITION_OF_BYTES)
+    elif condition.dtype != torch.bool:
+        found = name_of(condition.dtype)
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {found}")
     dtype = torch.result_type(self, other)
     if out.dtype != dtype:
         raise RuntimeError(f"Expected out type to be {name_of(dtype)} but got {name_of(out.dtype)}")
@@ -339,6 +376,8 @@ def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) 
 @kernel("lerp.Scalar_out", "lerp.Tensor_out")
 def lerp(self: Any, end: Any, weight: Any, *, out: Any) -> Any:
     """Computes self + weight * (end - self), from the nearer end."""
+    if isinstance(weight, torch.Tensor):
+        _require_alike("lerp", self, out)
     require_number(weight, out.dtype)
 
     def compute(x: Any, y: Any, w: Any) -> Any:

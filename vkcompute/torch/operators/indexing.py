@@ -113,6 +113,10 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
     if values.dtype != self.dtype:
         names = f"{name_of(self.dtype)} for the destination and {name_of(values.dtype)} for the source"
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {names}.")
+    if values.numel() == 1 and not accumulate and without_repeats(self) is not self:
+        mask = torch.zeros(self.shape, dtype=torch.bool, device="vk")
+        index_put(mask, indices, torch.ones((), dtype=torch.bool, device="vk"))
+        return _fill_where(self, mask, values.reshape(()), "index_put_")
     dtype = wide(self.dtype) if accumulate else computed(self.dtype)
     given, key = operand(values.to(DEVICE_NAME), dtype), _key(_expanded(indices))
     if any(isinstance(part, Array) and not part.size for part in key):
@@ -263,7 +267,11 @@ def _filled(name: str) -> Callable[..., Any]:
         if isinstance(value, complex) and not self.is_complex():
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         n = self.shape[axis_of(dim, self.dim())] if self.dim() else 1
-        return compute(self, dim, torch.where(index < 0, index + n, index), value)
+        at = torch.where(index < 0, index + n, index)
+        if without_repeats(self) is self:
+            return compute(self, dim, at, value)
+        mask = torch.zeros(self.shape, dtype=torch.bool, device="vk").index_fill_(dim, at, True)
+        return _fill_where(self, mask, value, "index_fill_")
 
     return run
 
@@ -301,15 +309,19 @@ def masked_fill(self: Any, mask: Any, value: Any) -> Any:
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got {value.dim()} dimensions")
     if mask.dtype != torch.bool:  # raises PyTorch's error
         torch.zeros(1, device="cpu").masked_fill_(torch.zeros(1, dtype=mask.dtype, device="cpu"), 0)
-    dtype = self.dtype
     if not isinstance(value, torch.Tensor):
-        require_number(value, dtype)
+        require_number(value, self.dtype)
+    return _fill_where(self, mask, value, "masked_fill_")
+
+
+def _fill_where(self: Any, mask: Any, value: Any, name: str) -> Any:
+    """Sets the elements where a mask is true; warns of an operator's name if elements of the tensor are repeated."""
     distinct = without_repeats(self)
     if distinct is not self:
-        warn(_EXPANDED.format("masked_fill_"))
+        warn(_EXPANDED.format(name))
         repeated = [axis for axis, n in enumerate(distinct.shape) if n != self.shape[axis]]
         mask = mask.expand(self.shape).any(repeated, keepdim=True) if repeated else mask
-    elementwise(distinct, lambda m, v, x: where(m, v, x), mask, _converted(value, dtype), distinct)
+    elementwise(distinct, lambda m, v, x: where(m, v, x), mask, _converted(value, self.dtype), distinct)
     return self
 
 

@@ -190,12 +190,15 @@ def segment_reduce(
     """Returns the sums, means, products or extremes of segments along an axis."""
     if lengths is None:
         lengths = torch.diff(offsets, dim=-1)
-    start = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
+    operation = _NAMES.get(reduce)
+    if operation is None:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    start = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -math.inf, "amin": math.inf}[operation]
     n_segments = lengths.shape[-1]
     shape = (*lengths.shape[:-1], n_segments + 1, *data.shape[axis + 1 :])  # and one for what is in no segment
     begin = torch.full(shape, start if initial is None else float(initial), dtype=data.dtype, device=DEVICE_NAME)
     at = _segments(lengths, data, axis)
-    total = reduced(begin, axis, at, data, "sum" if reduce == "mean" else reduce)
+    total = reduced(begin, axis, at, data, "sum" if operation == "mean" else operation)
     total = total.narrow(axis, 0, n_segments)
     if reduce != "mean":
         return total
@@ -221,7 +224,7 @@ def segment_reduce_backward(
     result = grad.gather(axis, index)
     if reduce == "mean":
         result = result / sums(torch.ones_like(data))
-    elif reduce in ("max", "min"):
+    elif reduce in ("max", "min", "amax", "amin"):
         is_extreme = ((data == output.gather(axis, index)) | (data != data)).to(data.dtype)
         result = torch.where(is_extreme != 0, result / sums(is_extreme), 0)
     elif reduce == "prod":

@@ -14,10 +14,10 @@ from vkcompute.torch.kernels import kernel
 from vkcompute.torch.storage import (
     Memory,
     contiguous_strides,
+    enlarged,
     memory_of_storage,
     n_elements,
     new_storage,
-    runtime,
     set_storage,
 )
 from vkcompute.torch.storage import empty as _empty
@@ -119,7 +119,8 @@ def set_empty(self: Any) -> Any:
 def resize(self: Any, size: Sequence[int], *, memory_format: Any = None) -> Any:
     """Changes the sizes; a storage that is too small is replaced, and its bytes are kept.
 
-    Views on the old storage keep it: PyTorch has no way to enlarge a storage of a device in Python.
+    Views on the old storage keep it, and its bytes are a part of the new one's: PyTorch has no way to enlarge a storage
+    of a device in Python.
     """
     if tuple(size) == tuple(self.shape):
         return self
@@ -139,14 +140,8 @@ def resize(self: Any, size: Sequence[int], *, memory_format: Any = None) -> Any:
 
 
 def _grown(storage: Any, nbytes: int) -> Any:
-    """Returns a larger storage that begins with the bytes of another."""
-    memory = Memory(nbytes)
-    if (used := storage.nbytes()) and (old := memory_of_storage(storage)).whole is not None:
-        bytes_dtype = array_dtype(torch.uint8)
-        grown = runtime().empty((nbytes,), bytes_dtype)
-        grown[:used] = old.view(0, (used,), (1,), bytes_dtype)
-        memory.replace(grown)
-    return new_storage(memory)
+    """Returns a larger storage that begins with the bytes of another, which are a part of its memory then."""
+    return new_storage(enlarged(memory_of_storage(storage), nbytes) if storage.nbytes() else Memory(nbytes))
 
 
 @kernel("record_stream")
