@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812
 
+from vkcompute import dtypes
+
 DTYPES = [torch.float16, torch.bfloat16]
 SMALLER = [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz]
 
@@ -88,6 +90,16 @@ def test_gradients_of_silu_are_rounded_once(dtype: torch.dtype) -> None:
     exact = torch.ops.aten.silu_backward(gradient.double(), x.double())
     result = torch.ops.aten.silu_backward(gradient.to("vk"), x.to("vk")).cpu().double()
     assert ((result - exact).abs() <= 0.51 * torch.finfo(dtype).eps * exact.abs() + 1e-6).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, *SMALLER])
+def test_copies_need_no_ml_dtypes(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dtypes, "_ml_dtypes", False)
+    host = torch.tensor([[0.25, -2.5, 3.0], [1.0, 0.0, -0.5]]).to(dtype)
+    device = host.to("vk")
+    for here, there in ((host, device), (host.t(), device.t()), (host[:, 1], device[:, 1]), (host[1, 2], device[1, 2])):
+        assert there.cpu().dtype == dtype
+        assert there.cpu().float().tolist() == here.float().tolist()
 
 
 def test_bfloat16_is_computed_on_the_device() -> None:

@@ -333,6 +333,20 @@ def test_moved_parameters_keep_attributes_and_hooks() -> None:
     assert kept.grad.tolist() == [[4.0] * 3] * 3
 
 
+def test_modules_of_torchscript_move_to_the_device_and_back() -> None:
+    made = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU())
+    x = torch.randn(2, 2, 6, 6, generator=torch.Generator().manual_seed(0))
+    made(x).square().sum().backward()
+    wanted, made = [p.grad for p in made.parameters()], torch.jit.script(made)
+    made.zero_grad()
+    made.to("vk")
+    assert {value.device.type for value in made.state_dict().values()} == {"vk"}
+    made(x.to("vk")).square().sum().backward()
+    for parameter, gradient in zip(made.parameters(), wanted, strict=True):
+        torch.testing.assert_close(parameter.grad.cpu(), gradient, rtol=1e-4, atol=1e-4)
+    assert {value.device.type for value in made.cpu().state_dict().values()} == {"cpu"}
+
+
 def test_parameters_move_while_a_graph_holds_them() -> None:
     layer, x = nn.Linear(3, 3), torch.ones(2, 3)
     before = layer(x)

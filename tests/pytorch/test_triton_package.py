@@ -11,6 +11,8 @@ import torch
 
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")
+libdevice = pytest.importorskip("triton.language.extra.libdevice")
+rsqrt = libdevice.rsqrt
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -42,6 +44,18 @@ def rows(x: torch.Tensor) -> torch.Tensor:
     return out.relu()
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def _inverse(x_ptr, out_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def, valid-type] # noqa: ANN001, ANN202
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, rsqrt(libdevice.abs(tl.load(x_ptr + at)) + 1.0))
+
+
+def inverse(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(x.shape, device=x.device)
+    _inverse[(x.numel(),)](x * 2, out, BLOCK=1)
+    return out + 1
+
+
 def scaled(x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     x = x + 1
     out = torch.empty(x.shape, device=x.device)
@@ -51,6 +65,7 @@ def scaled(x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
 
 CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "rows": (rows, lambda x: (x.sum(1) + x.amax(1)).relu()),
+    "functions of libdevice": (inverse, lambda x: ((2 * x).abs() + 1).rsqrt() + 1),
     "scaled": (scaled, lambda x: (x + 1).float().exp() * 2 * 3),
     "scaled with a bias": (
         lambda x: scaled(x, torch.ones(1, device=x.device)),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vkcompute.dtypes import as_dtype, on_host
+from vkcompute.dtypes import as_dtype, on_host, small_float
 from vkcompute.torch.errors import NotComputedError, NotStoredError
 
 ARRAYS: dict[Any, np.dtype[Any]] = {
@@ -62,6 +62,11 @@ def wide(dtype: Any) -> np.dtype[Any]:
 def is_computed(dtype: Any) -> bool:
     """True if arrays compute with elements of a dtype of PyTorch."""
     return dtype in _COMPUTED
+
+
+def bits_of(array: Any) -> Any:
+    """Returns the integers with the bits of floats that NumPy lacks; an array of other elements as it is."""
+    return array.view(f"u{array.dtype.itemsize}") if small_float(array.dtype) else array
 
 
 def from_numpy(array: np.ndarray[Any, Any], dtype: Any) -> Any:

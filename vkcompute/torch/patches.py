@@ -211,14 +211,16 @@ def _printed_on_host(original: Any) -> Any:
 def _applier(original: Any) -> Any:
     """Returns Module._apply, which swaps parameters that move to the device or from it: else it unties tied weights.
 
-    Others stay as they are, since PyTorch swaps no parameter to which weak references exist.
+    Others stay as they are, since PyTorch swaps no parameter to which weak references exist. The parameters of a module
+    of TorchScript are in C++, and Python has copies of their references: to swap these would leave the module's as they
+    were. PyTorch sets its attributes.
     """
 
     def apply_to(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
         for module in self.children() if recurse else ():
             module._apply(fn)
         swaps = torch.__future__.get_swap_module_params_on_conversion()
-        _replacing.parameters = _is_moved(self, fn)
+        _replacing.parameters = not isinstance(self, torch.jit.ScriptModule) and _is_moved(self, fn)
         torch.__future__.set_swap_module_params_on_conversion(swaps or _replacing.parameters)
         try:
             with _without_lazy(self, fn):

@@ -174,7 +174,7 @@ def _translated(value: Any) -> Any:
     if kind == "dtype":
         return getattr(language, repr(value).rpartition(".")[2], value)
     name = getattr(value, "__name__", None) or str(value)
-    for owner in (_counterpart(origin), language, import_module(_OURS)):
+    for owner in (counterpart(origin), language, import_module(_OURS)):
         if owner is not None and hasattr(owner, name):
             return getattr(owner, name)
     return value
@@ -187,12 +187,12 @@ def _is_tritons(name: str) -> bool:
 def _module(value: ModuleType) -> Any:
     """Returns our counterpart of a module of Triton's, or of one that has kernels of Triton's; other modules as is."""
     if _is_tritons(value.__name__):
-        return _counterpart(value.__name__) or value
+        return counterpart(value.__name__) or value
     has_kernels = any(type(item).__name__ == "JITFunction" for item in list(vars(value).values()))
     return _Module(value) if has_kernels else value
 
 
-def _counterpart(name: str) -> Any:
+def counterpart(name: str) -> Any:
     """Returns our module of the name of one of Triton's, or None."""
     if not _is_tritons(name):
         return None

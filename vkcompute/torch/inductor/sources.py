@@ -24,11 +24,11 @@ from vkcompute.compat.triton.language import math, standard
 from vkcompute.compat.triton.language.extra import libdevice
 from vkcompute.torch.inductor import programs
 from vkcompute.torch.kernels import DEVICE_NAME
+from vkcompute.torch.triton_package import counterpart
 
 _RUNTIME = "torch._inductor.runtime"
 _HELPERS = "triton_helpers_of_vk"
 """The name of our copy of `torch._inductor.runtime.triton_helpers`, which calls our package."""
-_TRITON = {"triton": triton}
 _loaded: dict[str, ModuleType] = {}
 """Modules of programs, by the keys of their texts."""
 
@@ -62,7 +62,7 @@ def check_launches(launches: Iterable[tuple[programs.Program, Sequence[int]]]) -
 
 
 def load(name: str, path: str, replaced: Mapping[str, Any], **known: Any) -> ModuleType:
-    """Returns a module made of a file, in which some imports give others than usual.
+    """Returns a module made of a file, in which some imports give others than usual; those of Triton give our package.
 
     Args:
         replaced: modules by the names of imports, with dots in front for relative ones. One that is imported without
@@ -74,7 +74,8 @@ def load(name: str, path: str, replaced: Mapping[str, Any], **known: Any) -> Mod
     def imported(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         wanted = "." * level + name
         found_by = wanted if fromlist else wanted.partition(".")[0]
-        return replaced.get(found_by) or builtins.__import__(name, globals, locals, fromlist, level)
+        found = replaced.get(found_by) or counterpart(found_by)
+        return found or builtins.__import__(name, globals, locals, fromlist, level)
 
     module.__file__ = path
     module.__dict__.update(known)
@@ -89,7 +90,7 @@ def _replaced() -> dict[str, Any]:
     helpers = _helpers()
     given = SimpleNamespace(**vars(runtime))
     given.triton_helpers, given.triton_heuristics = helpers, programs.HEURISTICS
-    return {**_TRITON, _RUNTIME: given, f"{_RUNTIME}.triton_helpers": helpers}
+    return {_RUNTIME: given, f"{_RUNTIME}.triton_helpers": helpers}
 
 
 def _helpers() -> ModuleType:

@@ -10,7 +10,7 @@ import torch
 from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import array_dtype, from_numpy, is_computed, to_numpy
+from vkcompute.torch.element_types import array_dtype, bits_of, from_numpy, is_computed, to_numpy
 from vkcompute.torch.kernels import DEVICE_NAME, composite, is_on_device, kernel
 from vkcompute.torch.operands import require_same_elements
 from vkcompute.torch.storage import n_elements, runtime, store, values_of, view_of, without_repeats
@@ -71,7 +71,7 @@ def to_host(tensor: Any) -> Any:
     """Returns a contiguous copy on the host."""
     if not tensor.numel():
         return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
-    return from_numpy(values_of(tensor).numpy(), tensor.dtype)
+    return from_numpy(bits_of(values_of(tensor)).numpy(), tensor.dtype)
 
 
 def _upload(source: Any, target: Any) -> None:
