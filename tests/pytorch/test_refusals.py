@@ -392,3 +392,16 @@ def test_medians_of_no_elements(dtype: torch.dtype) -> None:
     x = torch.tensor([], dtype=dtype)
     for function in torch.median, torch.nanmedian:
         torch.testing.assert_close(function(x.to("vk")).cpu(), function(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("make", [
+    lambda device: torch.ones(3, device=device), lambda device: torch.ones(3).to(device),
+    lambda device: torch.zeros(2, device="vk").to(device), lambda device: torch.tensor([1.0], device=device),
+    lambda device: torch.empty_strided((2,), (1,), device=device), lambda device: torch.arange(3, device=device),
+    lambda device: torch.empty_like(torch.ones(2), device=device), lambda device: torch.randn(3, device=device),
+    lambda device: torch.nn.Linear(2, 2).to(device),
+])  # fmt: skip
+def test_there_is_one_device(make: Callable[[str], Any]) -> None:
+    with pytest.raises(RuntimeError, match="invalid device ordinal: vk:3"):
+        make("vk:3")
+    make("vk:0")

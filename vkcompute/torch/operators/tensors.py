@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from vkcompute.torch.element_types import array_dtype
-from vkcompute.torch.kernels import kernel
+from vkcompute.torch.kernels import DEVICE_NAME, kernel
 from vkcompute.torch.storage import (
     Memory,
     contiguous_strides,
@@ -44,6 +44,14 @@ def _require_sizes(size: Sequence[int]) -> None:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
 
 
+def _require_device(device: Any) -> None:
+    """Raises RuntimeError, as CUDA does, if a device has an index other than 0."""
+    if device is not None and device.index:
+        raise RuntimeError(
+            f"invalid device ordinal: {device}; {DEVICE_NAME} is one device, with index 0; VKCOMPUTE_DEVICE chooses it"
+        )
+
+
 @kernel("empty.memory_format")
 def empty(
     size: Sequence[int], *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
@@ -52,6 +60,7 @@ def empty(
     """Returns a tensor with arbitrary elements."""
     dtype = torch.get_default_dtype() if dtype is None else dtype
     _require_sizes(size)
+    _require_device(device)
     if memory_format in (torch.channels_last, torch.channels_last_3d):
         strides = torch.empty(size, device="meta", memory_format=memory_format).stride()
         return _filled(_empty(size, strides, dtype))
@@ -65,6 +74,7 @@ def empty_strided(
 ) -> Any:  # fmt: skip
     """Returns a tensor with arbitrary elements and these strides."""
     _require_sizes(size)
+    _require_device(device)
     return _filled(_empty(size, stride, torch.get_default_dtype() if dtype is None else dtype))
 
 
