@@ -145,8 +145,8 @@ def sort_with_index(
     keys: Sequence[Value] = [key, index]
     for n in range(1, log2(shape[-1]) + 1):
         keys = _merged(c, _exchanged(c, keys, (1 << n) - 1, descending=False), n - 1, descending=False)
-    index = c.number(keys[1])
-    return gather.expand(c, [x, index, len(shape) - 1], {}), c.number(b.cast(keys[1], c.element_type(idxs)))
+    values = gather.expand(c, [x, c.number(keys[1]), len(shape) - 1], {})
+    return values, c.number(b.cast(keys[1], c.element_type(idxs)))
 
 
 def _positive_zeros(c: BlockCompiler, value: Value) -> Value:
