@@ -331,3 +331,18 @@ def test_a_second_process_finds_graphs_on_disk(tmp_path: Path) -> None:
     first, second = [run.stdout.split() for run in runs]
     assert (first[:2], second[:2]) == (["2", "0"], ["0", "2"])
     assert first[2] == second[2]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorts_keep_the_order_of_equal_elements(descending: bool) -> None:
+    floats = torch.randint(-2, 3, (3, 37), generator=torch.Generator().manual_seed(1)).float()
+    floats[0, ::5], floats[1, ::3], floats[2, 4], floats[2, 9] = 7.0, -0.0, float("inf"), -float("inf")
+    whole = torch.randint(-3, 4, (2, 50), generator=torch.Generator().manual_seed(2))
+    whole[0, 7], whole[0, 30], whole[1, ::4] = 2**63 - 1, -(2**63), 2**63 - 1
+
+    def ordered(x: torch.Tensor, y: torch.Tensor) -> Any:
+        named = {"dim": 1, "stable": True, "descending": descending}
+        values, indices = x.masked_fill(x == 7.0, float("nan")).sort(**named)
+        return [values.nan_to_num(9.0), values.signbit(), indices, y.sort(**named)]
+
+    check(ordered, floats, whole)

@@ -123,6 +123,42 @@ def sort(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = False) -> 
 
 
 @block_function
+def sort_with_index(
+    c: BlockCompiler, x: Any, idxs: Any, rnumel: Any, dim: Any = None, stable: Any = True, descending: Any = False
+) -> Any:
+    """The elements in order along the last axis, and the index of each; equal elements keep their order.
+
+    The function of `torch._inductor.runtime.triton_helpers` whose place this takes has a reduction per exchange.
+
+    Args:
+        idxs: the numbers of the elements along the axis, of the shape of `x`.
+        rnumel: how many elements are sorted, of which the others follow; None means all.
+    """
+    shape, b = _last_axis(c, x, dim, "sort_with_index"), c.builder
+    index, key = b.cast(idxs.value, INT32), _keys(c, _positive_zeros(c, x.value))
+    kind = element_of(key.type)
+    if descending:
+        key = b.compute("xor", key, b.full(b.const(-1 if kind.kind == "i" else (1 << kind.bits) - 1, kind), shape))
+    if rnumel is not None:
+        last = b.full(b.const((1 << kind.bits - (kind.kind == "i")) - 1, kind), shape)
+        key = b.select(b.compute("lt", index, c.spread(c.cast(rnumel, INT32), shape)), key, last)
+    keys: Sequence[Value] = [key, index]
+    for n in range(1, log2(shape[-1]) + 1):
+        keys = _merged(c, _exchanged(c, keys, (1 << n) - 1, descending=False), n - 1, descending=False)
+    values = gather.expand(c, [x, c.number(keys[1]), len(shape) - 1], {})
+    return values, c.number(b.cast(keys[1], c.element_type(idxs)))
+
+
+def _positive_zeros(c: BlockCompiler, value: Value) -> Value:
+    """Returns the elements, with 0 in the place of -0, which is equal to it."""
+    kind, shape = element_of(value.type), shape_of(value.type)
+    if kind.kind != "f":
+        return value
+    zero = c.builder.full(c.builder.const(0.0, kind), shape)
+    return c.builder.select(c.builder.compute("eq", value, zero), zero, value)
+
+
+@block_function
 def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = True) -> Any:
     """The k greatest elements along the last axis, in descending order, or the k least in ascending order.
 

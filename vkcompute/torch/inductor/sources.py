@@ -18,6 +18,7 @@ from torch._inductor import async_compile, runtime
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.runtime import hints
 
+from vkcompute.blocks.language import ordering
 from vkcompute.compat import triton
 from vkcompute.compat.triton import language
 from vkcompute.compat.triton.language import math, standard
@@ -107,5 +108,6 @@ def _helpers() -> ModuleType:
     path = str(Path(str(runtime.__file__)).with_name("triton_helpers.py"))
     module = load(_HELPERS, path, {".triton_compat": compat})
     module.set_driver_to_gpu = lambda: None  # type: ignore[attr-defined]  # it looks for Triton's drivers
+    module.sort_with_index = ordering.sort_with_index  # type: ignore[attr-defined]
     sys.modules[_HELPERS] = module  # where programs that come from the disk look their functions up
     return module
