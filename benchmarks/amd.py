@@ -121,7 +121,7 @@ class Vendor(NamedTuple):
         """The block of a product of large matrices."""
         columns = self.tuning.product_columns
         rows, terms = self.tuning.product_sums // columns, self.tuning.product_terms
-        return {"ROWS": rows, "COLUMNS": columns, "STEP": terms, "ALIGNED": True}
+        return {"ROWS": rows, "COLUMNS": columns, "STEP": terms, "ALIGNED": True, "TURNED": False}
 
 
 AMD = Vendor(
