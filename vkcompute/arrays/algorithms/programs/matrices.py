@@ -24,8 +24,10 @@ def tile_of_result(n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 
 @block_program
-def sum_of_products(a_ptr, b_ptr, rows, columns, n_terms, a_row, b_row, STEP: tl.constexpr, TURNED: tl.constexpr,
-                    DTYPE: tl.constexpr):  # fmt: skip
+def sum_of_products(
+    a_ptr, b_ptr, rows, columns, n_terms, a_row, b_row,
+    STEP: tl.constexpr, TURNED: tl.constexpr, DTYPE: tl.constexpr,
+):  # fmt: skip
     """Returns the sums of the products of rows on the left and columns on the right.
 
     Args:
